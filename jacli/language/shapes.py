@@ -1,0 +1,79 @@
+"""Shapes of every node, before any number is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from jacli.errors import JacliError
+from jacli.functions import ROWS
+from jacli.functions.arrays import broadcast, matmul_shape, words
+from jacli.functions.row import Shape
+from jacli.language.syntax import Node, Program
+
+_PLAIN = frozenset(("number", "pi", "E", "true", "false"))
+
+
+def infer(program: Program, variables: Mapping[str, Shape]) -> list[Shape]:
+    """The shape of every node of ``program``.
+
+    Raises:
+        JacliError: where shapes do not fit, naming them and the place.
+    """
+    if not any(variables.values()) and not any(_makes_arrays(node) for node in program.nodes):
+        return [()] * len(program.nodes)
+    shapes: list[Shape] = []
+    for node in program.nodes:
+        try:
+            shapes.append(_shape(node, [shapes[arg] for arg in node.args], variables))
+        except ValueError as error:
+            raise JacliError(str(error), node.span, text=program.text, kind="shape") from None
+    return shapes
+
+
+def _makes_arrays(node: Node) -> bool:
+    row = ROWS.get(node.op)
+    return node.op in ("array", "index", "matmul") or (row is not None and row.kind == "array")
+
+
+def _shape(node: Node, shapes: list[Shape], variables: Mapping[str, Shape]) -> Shape:
+    if node.op in _PLAIN:
+        return ()
+    if node.op == "variable":
+        return variables[node.value]
+    if node.op == "matmul":
+        return matmul_shape(*shapes)
+    if node.op == "index":
+        return index_shape(shapes[0], node.value)
+    if node.op == "array":
+        return _array_shape(shapes)
+    if node.op in ("max", "min") and len(shapes) == 1:
+        return ()
+    row = ROWS.get(node.op)
+    if row is not None and row.shape is not None:
+        result = row.shape(*shapes, *node.value)
+        if math.prod(result) > 10**9:
+            raise ValueError(f"an array of {words(result)} is too large")
+        return result
+    return broadcast(*shapes)
+
+
+def _array_shape(shapes: list[Shape]) -> Shape:
+    if len(set(shapes)) > 1:
+        raise ValueError("the entries of an array need one shape, not " + " and ".join(sorted(map(words, set(shapes)))))
+    return (len(shapes), *shapes[0])
+
+
+def index_shape(shape: Shape, items: tuple[int | slice, ...]) -> Shape:
+    """The shape of ``a[items]``. Raises ValueError when an index is out of range, or there are too many."""
+    if len(items) > len(shape):
+        if not shape:
+            raise ValueError("a single number has no entries; give the name an array, as in --at 'x=[1,2]'")
+        raise ValueError(f"{len(items)} indices for {words(shape)}")
+    result = []
+    for size, item in zip(shape, items, strict=False):
+        if isinstance(item, slice):
+            result.append(len(range(size)[item]))
+        elif not -size <= item < size:
+            raise ValueError(f"there is no entry {item} in {words(shape)}: they count from 0 to {size - 1}")
+    return (*result, *shape[len(items) :])

@@ -1,0 +1,242 @@
+"""A program of arrays to a tape of single numbers.
+
+Arrays are numpy object arrays of scalars, and numpy's own broadcasting, indexing, products and reductions write
+out the entries; a scalar's arithmetic adds to the tape. A function with a definition is replaced by it, read in
+jacli's own language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from jacli.errors import JacliError
+from jacli.functions import ROWS
+from jacli.language.parser import read
+from jacli.language.syntax import Node, Program
+from jacli.readings.tape import PRIMITIVES, Tape
+from jacli.result import entry_names
+
+_LEAVES = frozenset(("number", "pi", "E", "true", "false"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """A node of a tape that can be calculated with: ``+ - * / **`` and ``call`` add operations to the tape."""
+
+    tape: Tape
+    node: int
+
+    def of(self, op: str, *args: int, value: Any = None) -> Scalar:
+        return Scalar(self.tape, self.tape.add(op, *args, value=value))
+
+    def wrap(self, other: Any) -> int:
+        return other.node if isinstance(other, Scalar) else self.tape.number(other)
+
+    def call(self, name: str, *others: Any) -> Scalar:
+        """A function of the table, this scalar being its first argument."""
+        return Scalar(self.tape, _call(self.tape, name, (self.node, *map(self.wrap, others)), ()))
+
+    def __add__(self, other: Any) -> Scalar:
+        return self.of("add", self.node, self.wrap(other))
+
+    def __radd__(self, other: Any) -> Scalar:
+        return self if _is(other, 0) else self.of("add", self.wrap(other), self.node)
+
+    def __sub__(self, other: Any) -> Scalar:
+        return self.of("sub", self.node, self.wrap(other))
+
+    def __rsub__(self, other: Any) -> Scalar:
+        return self.of("sub", self.wrap(other), self.node)
+
+    def __mul__(self, other: Any) -> Scalar:
+        return self if _is(other, 1) else self.of("mul", self.node, self.wrap(other))
+
+    def __rmul__(self, other: Any) -> Scalar:
+        return self if _is(other, 1) else self.of("mul", self.wrap(other), self.node)
+
+    def __truediv__(self, other: Any) -> Scalar:
+        return self.of("div", self.node, self.wrap(other))
+
+    def __rtruediv__(self, other: Any) -> Scalar:
+        return self.of("div", self.wrap(other), self.node)
+
+    def __pow__(self, other: Any) -> Scalar:
+        return self.of("pow", self.node, self.wrap(other))
+
+    def __neg__(self) -> Scalar:
+        return self.of("neg", self.node)
+
+
+def _is(other: Any, number: int) -> bool:
+    return isinstance(other, int | float | Fraction) and other == number
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A tape with the nodes of a program's outputs and variables.
+
+    ``outputs`` has one tuple of nodes (row-major entries) an output; ``variables`` one a variable; ``named`` one
+    a statement's name.
+    """
+
+    tape: Tape
+    outputs: tuple[tuple[int, ...], ...]
+    variables: Mapping[str, tuple[int, ...]]
+    named: Mapping[str, tuple[int, ...]]
+
+
+def lower(program: Program, shapes: Mapping[str, tuple[int, ...]], most: int) -> Lowered:
+    """Write ``program`` out in single numbers.
+
+    Args:
+        program: what to lower.
+        shapes: every variable's shape.
+        most: the greatest number of operations to write.
+
+    Raises:
+        TooLarge: the tape would be longer than ``most``.
+    """
+    import numpy as np
+
+    tape = Tape(program.text)
+    variables: dict[str, tuple[int, ...]] = {}
+    values: dict[int, Any] = {}
+    for name, node in program.variables.items():
+        names = entry_names(name, shapes[name])
+        tape.at(program.nodes[node].span)
+        variables[name] = tuple(tape.add("variable", value=entry) for entry in names)
+        scalars = [Scalar(tape, entry) for entry in variables[name]]
+        values[node] = _filled(np, scalars, shapes[name]) if shapes[name] else scalars[0]
+    run(program, tape, values, most)
+    return Lowered(
+        tape,
+        tuple(_nodes(tape, values[node]) for node in program.outputs),
+        variables,
+        {name: _nodes(tape, values[node]) for name, node in program.names.items()},
+    )
+
+
+def lower_constant(program: Program, tape: Tape, most: int = 10**6) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Add a constant expression to ``tape``: its shape and its entries' nodes."""
+    values: dict[int, Any] = {}
+    run(program, tape, values, most, spans=False)
+    value = values[program.outputs[0]]
+    return getattr(value, "shape", ()), _nodes(tape, value)
+
+
+class TooLarge(Exception):
+    """Written out in single numbers, the program would be too long."""
+
+
+def run(program: Program, tape: Tape, values: dict[int, Any], most: int, *, spans: bool = True) -> None:
+    """Compute into ``values`` every node of ``program`` that is not there yet."""
+    for index, node in enumerate(program.nodes):
+        if index in values:
+            continue
+        tape.at(node.span if spans else None)
+        values[index] = _value(tape, node, [values[arg] for arg in node.args])
+        if len(tape.ops) > most:
+            raise TooLarge
+    tape.at(None)
+
+
+def _filled(np: Any, scalars: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    array = np.empty(len(scalars), dtype=object)
+    array[:] = scalars
+    return array.reshape(shape)
+
+
+def _nodes(tape: Tape, value: Any) -> tuple[int, ...]:
+    items = value.reshape(-1).tolist() if hasattr(value, "reshape") else [value]
+    return tuple(item.node if isinstance(item, Scalar) else tape.number(item) for item in items)
+
+
+def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
+    op = node.op
+    if op in _LEAVES:
+        return Scalar(tape, tape.number(node.value) if op == "number" else tape.add(op))
+    if op == "matmul":
+        return args[0] @ args[1]
+    if op == "index":
+        return args[0][node.value]
+    if op == "array":
+        return _stack(args)
+    row = ROWS.get(op)
+    if row is not None and row.kind == "array" and row.entries is not None:
+        return row.entries(*map(_as_array, args), *node.value)
+    if op in ("max", "min") and len(args) == 1:
+        return _folded(tape, op, args[0])
+    return _elementwise(lambda *nodes: _call(tape, op, nodes, node.value or ()), tape, args)
+
+
+def _as_array(value: Any) -> Any:
+    import numpy as np
+
+    return value if hasattr(value, "shape") else np.array(value, dtype=object)
+
+
+def _stack(args: list[Any]) -> Any:
+    import numpy as np
+
+    if any(hasattr(arg, "shape") for arg in args):
+        return np.stack(args)
+    return _filled(np, args, (len(args),))
+
+
+def _folded(tape: Tape, op: str, array: Any) -> Any:
+    nodes = _nodes(tape, array)
+    result = nodes[0]
+    for node in nodes[1:]:
+        result = tape.add(op, result, node)
+    return Scalar(tape, result)
+
+
+def _elementwise(function: Callable[..., int], tape: Tape, args: list[Any]) -> Any:
+    """Apply a function of nodes entry by entry, with broadcasting."""
+    if not any(hasattr(arg, "shape") for arg in args):
+        return Scalar(tape, function(*(Scalar(tape, 0).wrap(arg) for arg in args)))
+    import numpy as np
+
+    wrap = Scalar(tape, 0).wrap
+    return np.frompyfunc(lambda *items: Scalar(tape, function(*map(wrap, items))), len(args), 1)(*args)
+
+
+def _call(tape: Tape, name: str, nodes: tuple[int, ...], integers: tuple[int, ...]) -> int:
+    """A function of single numbers: a primitive, its definition, or the entries a polynomial is made of."""
+    row = ROWS.get(name)
+    definition = row.definitions.get(len(nodes)) if row is not None else None
+    if definition is not None and row is not None:
+        return expand(tape, definition, row.parameters, nodes)
+    if row is not None and row.kind == "elementwise" and row.entries is not None:
+        return Scalar(tape, 0).wrap(row.entries(Scalar(tape, nodes[0]), *integers))
+    if name not in PRIMITIVES:
+        raise AssertionError(f"{name} has neither a definition nor a primitive form")
+    return tape.add(name, *nodes, value=integers or None)
+
+
+@cache
+def _template(definition: str, parameters: tuple[str, ...]) -> Program:
+    return read(definition, parameters, internal=True)
+
+
+def expand(tape: Tape, definition: str, parameters: tuple[str, ...], nodes: tuple[int, ...]) -> int:
+    """Write a formula of the table onto a tape, its parameters replaced by nodes; returns the result's node."""
+    template = _template(definition, parameters)
+    values: list[int] = []
+    given = dict(zip(parameters, nodes, strict=False))
+    for node in template.nodes:
+        if node.op == "variable":
+            values.append(given[node.value])
+        elif node.op == "number":
+            values.append(tape.number(node.value))
+        else:
+            values.append(_call(tape, node.op, tuple(values[arg] for arg in node.args), node.value or ()))
+    return values[template.outputs[0]]
+
+
+def refuse_constant_too_large(error: TooLarge, what: str) -> JacliError:
+    return JacliError(f"{what} is too large to write out", kind="limit")

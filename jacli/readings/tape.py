@@ -1,0 +1,88 @@
+"""A program of single numbers: what the exact readings walk.
+
+Arrays are gone (``lowering`` wrote out their entries), functions with a definition are replaced by it, and equal
+operations share one node, so a common subexpression is evaluated once. Every node comes after its arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from jacli.errors import Span
+
+#: Operations of a tape and how many arguments they take (None: any number).
+PRIMITIVES: dict[str, int | None] = {
+    "number": 0, "variable": 0, "pi": 0, "E": 0, "true": 0, "false": 0,
+    "neg": 1, "add": 2, "sub": 2, "mul": 2, "div": 2, "pow": 2,
+    "exp": 1, "log": 1, "sqrt": 1,
+    "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2,
+    "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "acosh": 1, "atanh": 1,
+    "abs": 1, "sign": 1, "floor": 1, "ceil": 1, "max": 2, "min": 2,
+    "erf": 1, "erfc": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "polygamma": 1, "besseli": 1,
+    "lt": 2, "le": 2, "gt": 2, "ge": 2, "eq": 2, "ne": 2, "and": None, "or": None, "not": 1,
+    "select": None,
+}  # fmt: skip
+
+
+class Op(NamedTuple):
+    """One operation on single numbers.
+
+    ``value`` is a number's exact value (int or Fraction), a variable's entry name, or the tuple of constant
+    integers of ``polygamma`` and ``besseli``. ``select`` has arguments (condition, value, condition, value, …) and
+    perhaps a last value; without it, it has no value where no condition holds.
+    """
+
+    op: str
+    args: tuple[int, ...]
+    value: Any = None
+
+
+@dataclass(slots=True)
+class Tape:
+    """Operations, the place in the text each came from, and what the variables are bound to.
+
+    ``bound`` maps a variable's node to the node of its exact value (a constant expression on the same tape).
+    """
+
+    text: str = ""
+    ops: list[Op] = field(default_factory=list)
+    spans: list[Span | None] = field(default_factory=list)
+    bound: dict[int, int] = field(default_factory=dict)
+    _index: dict[Op, int] = field(default_factory=dict)
+    _here: Span | None = None
+
+    def add(self, op: str, *args: int, value: Any = None) -> int:
+        """The node of an operation, an old one if the same was there before."""
+        key = Op(op, args, value)
+        found = self._index.get(key)
+        if found is None:
+            found = self._index[key] = len(self.ops)
+            self.ops.append(key)
+            self.spans.append(self._here)
+        return found
+
+    def number(self, value: int | Fraction) -> int:
+        whole = value.numerator if value.denominator == 1 else value
+        return self.add("number", value=whole)
+
+    def at(self, span: Span | None) -> None:
+        """Operations added from now on come from this place."""
+        self._here = span
+
+    def source(self, node: int) -> str | None:
+        """The characters that a node came from, or None for one that no text stands for."""
+        span = self.spans[node]
+        return None if span is None else self.text[span.start : span.stop]
+
+    def needed(self, roots: Any) -> list[int]:
+        """The nodes that ``roots`` depend on, themselves included, in order (bound values are not followed)."""
+        seen = set(roots)
+        stack = list(seen)
+        while stack:
+            for arg in self.ops[stack.pop()].args:
+                if arg not in seen:
+                    seen.add(arg)
+                    stack.append(arg)
+        return sorted(seen)
