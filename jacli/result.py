@@ -44,9 +44,11 @@ class Entry:
         """``value - exact`` correctly rounded, or None where either is missing."""
         if self.exact is None or not math.isfinite(self.value):
             return None
-        from fractions import Fraction
+        from decimal import Context, Decimal
 
-        return float(Fraction(self.value) - Fraction(self.exact))
+        # Operands of a decimal subtraction are taken exactly, however long they are or far apart: only the result
+        # is rounded. A fraction would write out 10**exponent.
+        return float(Context(prec=50, Emax=10**17, Emin=-(10**17)).subtract(Decimal(self.value), Decimal(self.exact)))
 
 
 @dataclass(frozen=True, slots=True)

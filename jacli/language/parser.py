@@ -127,6 +127,10 @@ class _Parser:
     def span(self, node: int) -> Span:
         return self.nodes[node].span
 
+    def since(self, start: int) -> Span:
+        """From ``start`` to the end of the last token read. A name's node is shared, so its span is no guide."""
+        return Span(start, self.tokens[self.place - 1].span.stop)
+
     def is_condition(self, node: int) -> bool:
         return self.nodes[node].op in _CONDITION_OPS
 
@@ -219,9 +223,10 @@ class _Parser:
     def expression(self, power: int = 0) -> int:
         """Precedence climbing: read everything that binds tighter than ``power``."""
         self.nested()
+        start = self.token.span.start
         left = self.prefix()
         while True:
-            step = self.infix(left, power)
+            step = self.infix(left, power, start)
             if step is None:
                 break
             left = step
@@ -233,51 +238,51 @@ class _Parser:
         if token.kind == "-":
             self.advance()
             inner = self.number_operand(self.expression(_UNARY_POWER))
-            return self.add("neg", (inner,), token.span.to(self.span(inner)))
+            return self.add("neg", (inner,), self.since(token.span.start))
         if token.kind == "+":
             self.advance()
             return self.number_operand(self.expression(_UNARY_POWER))
         if token.kind == "name" and token.text == "not" and "not" not in self.bound:
             self.advance()
             inner = self.condition_operand(self.expression(3))
-            return self.add("not", (inner,), token.span.to(self.span(inner)))
-        return self.postfix(self.atom())
+            return self.add("not", (inner,), self.since(token.span.start))
+        return self.postfix(self.atom(), token.span.start)
 
-    def infix(self, left: int, power: int) -> int | None:
+    def infix(self, left: int, power: int, start: int) -> int | None:
         """The next operation if it binds tighter than ``power``, else None."""
         token = self.token
         kind = token.text if token.kind == "name" and token.text in _WORDS else token.kind
         if kind in _BINARY:
-            return self.binary(left, *_BINARY[kind], power=power)
+            return self.binary(left, *_BINARY[kind], power, start)
         if kind == "**" and power <= _POWER:
-            return self.raised(left)
+            return self.raised(left, start)
         if kind == "power" and power <= _POWER:
             self.advance()
             exponent = self.add("number", (), token.span, int(token.text))
-            return self.add("pow", (self.number_operand(left), exponent), self.span(left).to(token.span))
+            return self.add("pow", (self.number_operand(left), exponent), self.since(start))
         if kind in _COMPARISONS and power < 4:
-            return self.comparison(left)
+            return self.comparison(left, start)
         if kind in ("and", "or") and power < (2 if kind == "and" else 1):
             self.advance()
             right = self.condition_operand(self.expression(2 if kind == "and" else 1))
-            return self.add(kind, (self.condition_operand(left), right), self.span(left).to(self.span(right)))
+            return self.add(kind, (self.condition_operand(left), right), self.since(start))
         if token.kind in ("name", "(") and self.nodes[left].op == "number" and power < 6:
-            return self.implied_product(left, token)
+            return self.implied_product(left, token, start)
         return None
 
-    def binary(self, left: int, op: str, binding: int, power: int) -> int | None:
+    def binary(self, left: int, op: str, binding: int, power: int, start: int) -> int | None:
         if power >= binding:
             return None
         self.advance()
         right = self.number_operand(self.expression(binding))
-        return self.add(op, (self.number_operand(left), right), self.span(left).to(self.span(right)))
+        return self.add(op, (self.number_operand(left), right), self.since(start))
 
-    def raised(self, left: int) -> int:
+    def raised(self, left: int, start: int) -> int:
         self.advance()
         exponent = self.number_operand(self.expression(_POWER - 1) if self.token.kind != "-" else self.prefix())
-        return self.add("pow", (self.number_operand(left), exponent), self.span(left).to(self.span(exponent)))
+        return self.add("pow", (self.number_operand(left), exponent), self.since(start))
 
-    def implied_product(self, left: int, token: Token) -> int | None:
+    def implied_product(self, left: int, token: Token, start: int) -> int | None:
         """``2x`` and ``2(x + 1)``, where nothing else could be meant."""
         number = self.tokens[self.place - 1]
         before = self.tokens[self.place - 2] if self.place > 1 else None
@@ -294,19 +299,19 @@ class _Parser:
                 kind="syntax",
             )
         right = self.expression(6)
-        return self.add("mul", (left, right), self.span(left).to(self.span(right)))
+        return self.add("mul", (left, right), self.since(start))
 
-    def comparison(self, left: int) -> int:
+    def comparison(self, left: int, start: int) -> int:
         """``a < b``, or a chain ``a < b < c``, which means both."""
         parts: list[int] = []
         while self.token.kind in _COMPARISONS:
             op = _COMPARISONS[self.advance().kind]
             right = self.number_operand(self.expression(4))
-            parts.append(self.add(op, (self.number_operand(left), right), self.span(left).to(self.span(right))))
+            parts.append(self.add(op, (self.number_operand(left), right), self.since(start)))
             left = right
         if len(parts) == 1:
             return parts[0]
-        return self.add("and", tuple(parts), self.span(parts[0]).to(self.span(parts[-1])))
+        return self.add("and", tuple(parts), self.since(start))
 
     # ---- atoms
 
@@ -333,10 +338,7 @@ class _Parser:
             raise JacliError(
                 "brackets ( ) group one expression", self.token.span, "type [a, b] for an array; outputs need no brackets"
             )
-        closed = self.expect(")", opened)
-        node = self.nodes[inner]
-        if node.op != "variable" and inner not in self.names.values():
-            self.nodes[inner] = node._replace(span=opened.span.to(closed.span))
+        self.expect(")", opened)
         return inner
 
     def bracketed(self) -> int:
@@ -366,23 +368,22 @@ class _Parser:
             self.variables[name] = self.add("variable", (), token.span, name)
         return self.variables[name]
 
-    def postfix(self, node: int) -> int:
+    def postfix(self, node: int, start: int) -> int:
         while True:
             if self.token.kind == "[":
-                node = self.index(node)
-            elif self.token.kind == "transpose":
-                span = self.span(node).to(self.advance().span)
-                node = self.add("transpose", (node,), span, ())
+                node = self.index(node, start)
+            elif self.accept("transpose"):
+                node = self.add("transpose", (node,), self.since(start), ())
             else:
                 return node
 
-    def index(self, node: int) -> int:
+    def index(self, node: int, start: int) -> int:
         opened = self.advance()
         items = [self.index_item()]
         while self.accept(","):
             items.append(self.index_item())
-        closed = self.expect("]", opened)
-        return self.add("index", (node,), self.span(node).to(closed.span), tuple(items))
+        self.expect("]", opened)
+        return self.add("index", (node,), self.since(start), tuple(items))
 
     def index_item(self) -> int | slice:
         start = None if self.token.kind == ":" else self.integer()
