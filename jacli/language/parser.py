@@ -266,7 +266,7 @@ class _Parser:
             self.advance()
             right = self.condition_operand(self.expression(2 if kind == "and" else 1))
             return self.add(kind, (self.condition_operand(left), right), self.since(start))
-        if token.kind in ("name", "(") and self.nodes[left].op == "number" and power < 6:
+        if token.kind in ("name", "(") and self.nodes[left].op == "number" and power <= 6:
             return self.implied_product(left, token, start)
         return None
 
