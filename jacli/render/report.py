@@ -1,0 +1,249 @@
+"""What a person wants to see of a result, as sections of text that know nothing of boxes, colours or Markdown.
+
+``table``, ``plain`` and ``markdown`` each draw the same sections.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jacli.render.numbers import agreeing_digits, show, show_array, show_difference, show_exact, show_shape
+from jacli.render.options import Options
+from jacli.result import STATUSES, Block, Entry, Named, Result
+
+#: A formula longer than this is not drawn: a footnote says its length and which format has it whole.
+LONGEST_FORMULA = 400
+#: A block with more entries than this is not drawn as a grid, nor are its entries that agree listed one by one.
+LARGEST_BLOCK = 2000
+
+TITLES = {
+    "jacobian": "Jacobian",
+    "vjp": "VJP = weights · Jacobian",
+    "jvp": "JVP = Jacobian · tangent",
+    "grad": "Gradient",
+    "hessian": "Hessian",
+    "hvp": "HVP = Hessian · tangent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Labelled lines: the point, the weights."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table.
+
+    Attributes:
+        words: the columns (by index) that hold words or formulas; the others hold numbers.
+        formula: the column that may be wrapped where space is short.
+        verdict: the column whose cells begin with a status.
+        summary: the last row sums up those above it.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: frozenset[int] = frozenset({0})
+    formula: int | None = None
+    verdict: int | None = None
+    summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Footnotes, each with its mark, or with an empty mark."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The last line."""
+
+    status: str
+    text: str
+
+
+Section = Facts | Table | Notes | Verdict
+
+
+@dataclass(slots=True)
+class _Footnotes:
+    """Collects footnotes; the same text twice gets the same mark."""
+
+    marks: dict[str, str] = field(default_factory=dict)
+
+    def mark(self, text: str) -> str:
+        return self.marks.setdefault(text, f"[{len(self.marks) + 1}]")
+
+
+def sections(result: Result, options: Options) -> list[Section]:
+    """Everything that ``result`` holds, from the question to the verdict."""
+    footnotes = _Footnotes()
+    drawn: list[Section] = [_question(result, options), _values(result, options, footnotes)]
+    for block in result.blocks:
+        drawn += _block(result, block, options, footnotes)
+    notes = [(mark, text) for text, mark in footnotes.marks.items()] + [("", note) for note in result.notes]
+    if notes:
+        drawn.append(Notes(tuple(notes)))
+    return [*drawn, _verdict(result)]
+
+
+def _question(result: Result, options: Options) -> Facts:
+    lines = [("variables", text) for text in _points(result.variables, options)]
+    lines += [("held fixed", text) for text in _points(result.fixed, options)]
+    if result.weights is not None:
+        lines.append(("weights", _pairs(_entries(result.outputs), result.weights, options)))
+    if result.tangent is not None:
+        lines.append(("tangent", _pairs(_entries(result.variables), result.tangent, options)))
+    return Facts(tuple(lines))
+
+
+def _points(variables: Sequence[Named], options: Options) -> Iterator[str]:
+    """Scalars together on one line, in order; each array on a line of its own with its shape."""
+    scalars = [f"{v.name} = {show(v.values[0], options.digits)}" for v in variables if not v.shape]
+    if scalars:
+        yield ", ".join(scalars)
+    for v in variables:
+        if v.shape:
+            yield f"{v.name} = {show_array(v.values, v.shape, options.digits)}  (shape {show_shape(v.shape)})"
+
+
+def _entries(named: Sequence[Named]) -> list[str]:
+    return [entry for item in named for entry in item.entries]
+
+
+def _pairs(names: Sequence[str], values: Sequence[float], options: Options) -> str:
+    return ", ".join(f"{name}: {show(value, options.digits)}" for name, value in zip(names, values, strict=True))
+
+
+def _values(result: Result, options: Options, footnotes: _Footnotes) -> Table:
+    rows = []
+    for output in result.outputs:
+        exact = output.exact or (None,) * len(output.entries)
+        for index, (name, value) in enumerate(zip(output.entries, output.values, strict=True)):
+            formula = _formula(output.read_as, footnotes) if index == 0 else ""
+            rows.append((name, formula, show(value, options.digits), show_exact(exact[index], options.digits)))
+    shapes = ", ".join(f"{output.name} has shape {show_shape(output.shape)}" for output in result.outputs if output.shape)
+    return Table(
+        "Outputs" + (f": {shapes}" if shapes else ""),
+        ("output", "read as", "value", "exact"),
+        tuple(rows),
+        words=frozenset({0, 1}),
+        formula=1,
+    )
+
+
+def _formula(text: str | None, footnotes: _Footnotes) -> str:
+    if text is None or len(text) <= LONGEST_FORMULA:
+        return text or ""
+    mark = footnotes.mark("formulas too long to draw; --format json has them whole")
+    return f"({len(text)} characters) {mark}"
+
+
+def _block(result: Result, block: Block, options: Options, footnotes: _Footnotes) -> Iterator[Table]:
+    large = len(block.statuses()) > LARGEST_BLOCK
+    if not block.vector and not large:
+        yield _grid(block, options)
+    if block.key == "vjp" and result.shares and len(result.shares) * len(block.column_names) <= LARGEST_BLOCK:
+        yield _shares(result, block, options)
+    yield _details(result, block, options, footnotes, only_remarkable=large)
+
+
+def _title(block: Block) -> str:
+    return TITLES.get(block.key, block.key)
+
+
+def _grid(block: Block, options: Options) -> Table:
+    size = f"{len(block.row_names)} × {len(block.column_names)}"
+    what = "rows and columns are variables" if block.key == "hessian" else "rows are outputs, columns are variables"
+    rows = zip(block.row_names, block.rows, strict=True)
+    return Table(
+        f"{_title(block)}, {size}: {what}",
+        ("", *block.column_names),
+        tuple((name, *(show(entry.value, options.digits) for entry in row)) for name, row in rows),
+    )
+
+
+def _shares(result: Result, block: Block, options: Options) -> Table:
+    """One line an output: its weight times its row; the last line is their sum."""
+
+    def cells(values: Sequence[float]) -> tuple[str, ...]:
+        return tuple(show(value, options.digits) for value in values)
+
+    rows = [(share.output, show(share.weight, options.digits), *cells(share.values)) for share in result.shares]
+    total = ("total", "", *cells([entry.value for entry in block.rows[0]]))
+    return Table(
+        f"{_title(block)}: what each output contributes",
+        ("output", "weight", *block.column_names),
+        (*rows, total),
+        summary=True,
+    )
+
+
+def _details(
+    result: Result, block: Block, options: Options, footnotes: _Footnotes, *, only_remarkable: bool = False
+) -> Table:
+    rows = [
+        _detail(_label(result, block, row_name, column_name), entry, options, footnotes)
+        for row_name, row in zip(block.row_names, block.rows, strict=True)
+        for column_name, entry in zip(block.column_names, row, strict=True)
+        if not only_remarkable or entry.status != "agree"
+    ]
+    title = f"{_title(block)}, entry by entry"
+    if only_remarkable:
+        size = len(block.statuses())
+        title += f": the {len(rows)} of {size} that do not agree (--format csv or json has all, --format npy the array)"
+    return Table(
+        title,
+        ("entry", "torch", "formula", "exact", "off by ≈", "digits", "verdict"),
+        tuple(rows),
+        words=frozenset({0, 2, 6}),
+        formula=2,
+        verdict=6,
+    )
+
+
+def _detail(label: str, entry: Entry, options: Options, footnotes: _Footnotes) -> tuple[str, ...]:
+    why = _explanation(entry, options)
+    return (
+        label,
+        show(entry.value, options.digits),
+        _formula(entry.symbolic, footnotes) if entry.symbolic is not None else "none",
+        show_exact(entry.exact, options.digits) or "none",
+        show_difference(entry),
+        agreeing_digits(entry),
+        f"{entry.status} {footnotes.mark(why)}" if why else entry.status,
+    )
+
+
+def _label(result: Result, block: Block, row: str, column: str) -> str:
+    if block.key in ("jacobian", "grad"):
+        return f"∂{row}/∂{column}"
+    if block.key == "hessian":
+        of = _entries(result.outputs)[0] if result.outputs else ""
+        return f"∂²{of}/∂{row}∂{column}"
+    return f"{block.key} {column}"
+
+
+def _explanation(entry: Entry, options: Options) -> str:
+    parts = []
+    if entry.one_sided is not None:
+        sides = (show_exact(side, options.digits) or "none" for side in entry.one_sided)
+        parts.append("slope from the left {}, from the right {}".format(*sides))
+    if entry.reason is not None:
+        parts.append(entry.reason)
+    return "; ".join(parts)
+
+
+def _verdict(result: Result) -> Verdict:
+    counts = Counter(status for block in result.blocks for status in block.statuses())
+    found = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+    tolerance = f"relative tolerance {result.rtol:g}" + (f", absolute {result.atol:g}" if result.atol else "")
+    return Verdict(result.verdict, f"verdict: {result.verdict} ({found or 'no entries'}; {tolerance})")
