@@ -1,0 +1,165 @@
+"""The program in torch: float64 tensors, whole-array operations, in the order typed.
+
+Only what the outputs need is computed, and of a choice between numbers only the branch taken: an untaken branch
+would poison gradients (0 times nan). A choice between arrays is taken entry by entry with ``torch.where``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jacli.functions import ROWS
+from jacli.language.syntax import Node, Program
+
+_BINARY = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "matmul": lambda a, b: a @ b,
+}
+
+
+def torch() -> Any:
+    """The torch module, imported when the first number is needed."""
+    import torch as module
+
+    return module
+
+
+def leaves(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Float64 leaf tensors that require gradients, one a variable."""
+    t = torch()
+    return {name: t.tensor(value, dtype=t.float64, requires_grad=True) for name, value in values.items()}
+
+
+def evaluate(program: Program, variables: Mapping[str, Any], roots: Sequence[int] | None = None) -> dict[int, Any]:
+    """The tensors of ``roots`` (by default the outputs) and of everything they need.
+
+    Args:
+        program: what to compute; shapes must have been checked.
+        variables: a float64 tensor a variable.
+        roots: nodes to compute.
+    """
+    t = torch()
+    values: dict[int, Any] = {}
+    stack = list(reversed(program.outputs if roots is None else roots))
+    while stack:
+        index = stack[-1]
+        if index in values:
+            stack.pop()
+            continue
+        node = program.nodes[index]
+        missing = _missing(t, node, values)
+        if missing:
+            stack.extend(reversed(missing))
+        else:
+            values[index] = _apply(t, program, node, values, variables)
+            stack.pop()
+    return values
+
+
+def _missing(t: Any, node: Node, values: Mapping[int, Any]) -> list[int]:
+    """The arguments still to be computed; of a ``select`` only what decides it and the branch it takes."""
+    if node.op != "select":
+        return [arg for arg in node.args if arg not in values]
+    for condition, value in _branches(node):
+        if condition is not None and condition not in values:
+            return [condition]
+        held = condition is None or _everywhere(values[condition])
+        if (held or held is None) and value not in values:
+            return [value]
+        if held:
+            return []
+    return []
+
+
+def _branches(node: Node) -> list[tuple[int | None, int]]:
+    """A select's (condition, value) pairs; the last condition may be None, for otherwise."""
+    pairs: list[tuple[int | None, int]] = list(zip(node.args[0::2], node.args[1::2], strict=False))
+    return pairs if len(node.args) % 2 == 0 else [*pairs, (None, node.args[-1])]
+
+
+def _everywhere(condition: Any) -> bool | None:
+    """True or False where a condition holds everywhere or nowhere, None where entries differ."""
+    if bool(condition.all()):
+        return True
+    return None if bool(condition.any()) else False
+
+
+def _apply(t: Any, program: Program, node: Node, values: Mapping[int, Any], variables: Mapping[str, Any]) -> Any:
+    op = node.op
+    args = [values[arg] for arg in node.args] if op != "select" else []
+    if op in _BINARY:
+        return _BINARY[op](*args)
+    if op == "variable":
+        return variables[node.value]
+    if op == "number":
+        return t.tensor(float(node.value), dtype=t.float64)
+    if op == "pow":
+        return _power(program, node, args)
+    if op == "neg":
+        return -args[0]
+    if op in ("pi", "E"):
+        return t.tensor(t.pi if op == "pi" else t.e, dtype=t.float64)
+    if op in ("true", "false"):
+        return t.tensor(op == "true")
+    if op == "index":
+        return args[0][node.value]
+    if op == "array":
+        return t.stack(list(t.broadcast_tensors(*args)))
+    if op == "select":
+        return _select(t, node, values)
+    row = ROWS[op]
+    return row.torch(t, *(arg if arg.dtype == t.bool else arg for arg in args), *(node.value or ()))
+
+
+def _power(program: Program, node: Node, args: Sequence[Any]) -> Any:
+    """``x**2`` with a number as exponent, as it is typed in PyTorch: its gradient needs no logarithm."""
+    exponent = program.nodes[node.args[1]]
+    sign = 1
+    if exponent.op == "neg":
+        sign, exponent = -1, program.nodes[exponent.args[0]]
+    if exponent.op == "number":
+        value = float(exponent.value) * sign
+        return args[0] ** (int(value) if value.is_integer() and abs(value) < 2**31 else value)
+    return args[0] ** args[1]
+
+
+def _select(t: Any, node: Node, values: Mapping[int, Any]) -> Any:
+    """The branch taken; between arrays, entry by entry, the first condition that holds."""
+    chosen: list[tuple[Any, Any]] = []
+    for condition, value in _branches(node):
+        held = True if condition is None else _everywhere(values[condition])
+        if held is not False:
+            chosen.append((None if held else values[condition], values[value]))  # type: ignore[index]
+        if held:
+            break
+    result = chosen[-1][1] if chosen and chosen[-1][0] is None else t.tensor(t.nan, dtype=t.float64)
+    for condition, value in reversed(chosen):
+        if condition is not None:
+            result = t.where(condition, value, result)
+    return _widened(t, node, values, result)
+
+
+def _widened(t: Any, node: Node, values: Mapping[int, Any], result: Any) -> Any:
+    """A scalar branch of a choice made by an array's conditions has the array's shape."""
+    shapes = [values[arg].shape for arg in node.args if arg in values]
+    shape = t.broadcast_shapes(result.shape, *shapes)
+    return result if shape == result.shape else result.expand(shape)
+
+
+def gradient(output: Any, inputs: Sequence[Any], cotangent: Any | None = None, *, create_graph: bool = False) -> list[Any]:
+    """``cotangent · ∂output/∂inputs`` by reverse mode, zeros where an input plays no part.
+
+    Shapes: ``cotangent`` like ``output`` (ones where None); one result an input, in its shape. A weighted sum is
+    differentiated instead of passing ``grad_outputs``: the numbers are the same, and the first call with
+    ``grad_outputs`` imports several hundred modules.
+    """
+    t = torch()
+    total = output if cotangent is None and output.ndim == 0 else (output if cotangent is None else output * cotangent).sum()
+    if not total.requires_grad:
+        return [t.zeros_like(x) for x in inputs]
+    grads = t.autograd.grad(total, list(inputs), retain_graph=True, create_graph=create_graph, allow_unused=True)
+    return [t.zeros_like(x) if g is None else g for g, x in zip(grads, inputs, strict=True)]
