@@ -66,6 +66,7 @@ class Block:
     vector: bool = False
 
     def statuses(self) -> list[str]:
+        """Every entry's status, row by row."""
         return [entry.status for row in self.rows for entry in row]
 
 
@@ -154,7 +155,7 @@ class Result:
 def _block_keys(block: Block) -> dict[str, Any]:
     """The Jacobian owns the bare names; every other block prefixes them with its own key."""
     prefix = "" if block.key == "jacobian" else block.key + "_"
-    keys = {
+    keys: dict[str, list[list[Any]]] = {
         block.key: [[_number(e.value) for e in row] for row in block.rows],
         prefix + "symbolic": [[e.symbolic for e in row] for row in block.rows],
         prefix + "exact": [[e.exact for e in row] for row in block.rows],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from jacli.render.options import Options
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT", "FORMATS", "Format", "Options", "render"]
 
 DEFAULT = "table"
+
+Renderer = Callable[["Result", Options], str | bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +58,5 @@ FORMATS = {
 def render(result: Result, format_name: str = DEFAULT, options: Options | None = None) -> str | bytes:
     """``result`` in the format called ``format_name``; text ends with a newline."""
     module, function = FORMATS[format_name].where.split(":")
-    renderer = cast("Callable[[Result, Options], str | bytes]", getattr(import_module(f"{__name__}.{module}"), function))
+    renderer: Renderer = getattr(import_module(f"{__name__}.{module}"), function)
     return renderer(result, options or Options())

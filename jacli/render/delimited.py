@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def render_tsv(result: Result, _: Options) -> str:
     return write_rows(_rows(result), "\t")
 
 
-def write_rows(rows: Iterator[Sequence[object]], delimiter: str) -> str:
+def write_rows(rows: Iterable[Sequence[object]], delimiter: str) -> str:
     """Rows as the csv module quotes them, with plain newlines."""
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jacli.result import Result
 
 
-def dump(document: Any) -> str:  # noqa: ANN401 - any JSON value
+def dump(document: Any) -> str:
     """Compact strict JSON; a number that JSON cannot hold is a bug, never a bare NaN."""
     return json.dumps(document, allow_nan=False, ensure_ascii=False)
 

@@ -130,7 +130,7 @@ def _values(result: Result, options: Options, footnotes: _Footnotes) -> Table:
         for index, (name, value) in enumerate(zip(output.entries, output.values, strict=True)):
             formula = _formula(output.read_as, footnotes) if index == 0 else ""
             rows.append((name, formula, show(value, options.digits), show_exact(exact[index], options.digits)))
-    shapes = ", ".join(f"{output.name} has shape {show_shape(output.shape)}" for output in result.outputs if output.shape)
+    shapes = ", ".join(f"{o.name} has shape {show_shape(o.shape)}" for o in result.outputs if o.shape)
     return Table(
         "Outputs" + (f": {shapes}" if shapes else ""),
         ("output", "read as", "value", "exact"),

@@ -1,0 +1,139 @@
+"""The commands and their options: each fact once, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jacli.render import FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. ``metavar`` is empty for a flag; ``many`` may be given again and again."""
+
+    name: str
+    help: str
+    metavar: str = ""
+    many: bool = False
+
+    @property
+    def key(self) -> str:
+        """The argument that it becomes: ``retain_graph``, ``gradients``."""
+        return self.name.removeprefix("--").replace("-", "_") + ("s" if self.many else "")
+
+    @property
+    def default(self) -> str | bool | tuple[str, ...] | None:
+        """Its value when it is not given."""
+        return () if self.many else None if self.metavar else False
+
+
+AT = Option("--at", 'The point: "2,4", "x=2,y=1/3", "a=[1,2]", or @FILE.', "POINT")
+VARS = Option("--vars", "The order in which --at binds the variables.", "NAMES")
+WRT = Option("--wrt", "Differentiate by these only; the others are held fixed.", "NAMES")
+WEIGHTS = Option("--weights", "One number per output, a row times the Jacobian.", "NUMBERS")
+TANGENT = Option("--tangent", "One number per variable, a column the Jacobian multiplies.", "NUMBERS")
+GRADIENT = Option("--gradient", "The gradient of one call of backward; again for another call.", "NUMBERS", many=True)
+RETAIN = Option("--retain-graph", "Keep the graph between calls of backward.")
+ZERO = Option("--zero-grad", "Clear .grad before each call of backward.")
+FILE = Option("--file", "Read the expression from a file, or from standard input for -.", "FILE")
+EXPR = Option("--expr", "The expression, as an option: --expr=TEXT.", "TEXT")
+RTOL = Option("--rtol", "Relative difference that still agrees (1e-9).", "NUMBER")
+ATOL = Option("--atol", "Absolute difference that still agrees (0).", "NUMBER")
+FORMAT = Option("--format", f"{', '.join(FORMATS)} (table; JACLI_FORMAT sets another).", "FORMAT")
+OUTPUT = Option("--output", "Write the result to a file, whole or not at all.", "FILE")
+DIGITS = Option("--digits", "Significant digits to show in table, plain, markdown and latex.", "N")
+COLOR = Option("--color", "auto, always or never.", "WHEN")
+QUIET = Option("--quiet", "Print nothing: the exit status tells.")
+
+SOURCE = (FILE, EXPR)
+VIEW = (FORMAT, OUTPUT, DIGITS, COLOR, QUIET)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: the function of ``jacli.api`` of the same name, and the options that become its arguments."""
+
+    name: str
+    help: str
+    arguments: tuple[Option, ...] = ()
+    required: tuple[Option, ...] = ()
+    example: str = ""
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """All its options, in the order of the help."""
+        if not self.arguments:
+            return VIEW
+        return (*self.arguments, *SOURCE, *VIEW)
+
+    @property
+    def takes_expression(self) -> bool:
+        """Whether it computes something."""
+        return bool(self.arguments)
+
+
+CHOICE = (VARS, WRT)
+TOLERANCE = (RTOL, ATOL)
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command(
+            "jacobian",
+            "The full Jacobian beside the symbolic one; with weights the VJP too.",
+            (AT, *CHOICE, WEIGHTS, *TOLERANCE),
+            (AT,),
+            'jacli jacobian "x0**2+x1, x1**3+2*x0" --at 2,4',
+        ),
+        Command(
+            "vjp",
+            "The vector-Jacobian product, with each output's share.",
+            (AT, WEIGHTS, *CHOICE, *TOLERANCE),
+            (AT, WEIGHTS),
+            'jacli vjp "x0**2+x1, x1**3+2*x0" --at 2,4 --weights 1,2',
+        ),
+        Command(
+            "jvp",
+            "The Jacobian-vector product: the Jacobian times a tangent.",
+            (AT, TANGENT, *CHOICE, *TOLERANCE),
+            (AT, TANGENT),
+            'jacli jvp "x*y, sin(x)" --at 1,2 --tangent 1,0',
+        ),
+        Command(
+            "grad",
+            "The gradient of one scalar output.",
+            (AT, *CHOICE, *TOLERANCE),
+            (AT,),
+            'jacli grad "x*exp(-y)" --at x=1,y=0',
+        ),
+        Command(
+            "hessian",
+            "The second derivatives of one scalar output.",
+            (AT, *CHOICE, *TOLERANCE),
+            (AT,),
+            'jacli hessian "x**2*y" --at 1,2',
+        ),
+        Command(
+            "hvp",
+            "The Hessian of one scalar output times a tangent.",
+            (AT, TANGENT, *CHOICE, *TOLERANCE),
+            (AT, TANGENT),
+            'jacli hvp "x**2*y" --at 1,2 --tangent 1,0',
+        ),
+        Command(
+            "check",
+            "The verdict on the derivative.",
+            (AT, *CHOICE, *TOLERANCE),
+            (AT,),
+            'jacli check "abs(x)" --at 0',
+        ),
+        Command(
+            "backward",
+            "What torch's backward would leave in .grad, call by call.",
+            (AT, GRADIENT, RETAIN, ZERO, *CHOICE, *TOLERANCE),
+            (AT,),
+            'jacli backward "x**2 + y" --at 3,1',
+        ),
+        Command("functions", "The table of functions that expressions may use.", example="jacli functions"),
+    )
+}

@@ -1,0 +1,169 @@
+"""One request: options checked from the cheapest on, the output opened, then - and only then - computed."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jacli.cli import ALL_AGREE, SOME_DO_NOT, streams
+from jacli.cli.commands import Command
+from jacli.errors import JacliError
+from jacli.render import DEFAULT, FORMATS, Format, Options, render
+
+if TYPE_CHECKING:
+    from jacli.result import Result
+
+Given = Mapping[str, Any]
+
+MOST_DIGITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How the answer is to be shown, and where."""
+
+    format: Format
+    options: Options
+    output: str | None
+    quiet: bool
+
+    def remark(self, text: str) -> None:
+        """A line on standard error, unless quiet was asked for."""
+        if not self.quiet:
+            streams.write_error(f"note: {text}\n")
+
+
+def compute(command: Command, given: Given) -> int:
+    """Serve one command that computes; the exit status."""
+    view = view_of(given)
+    for option in command.required:
+        if given[option.key] is None:
+            raise JacliError(
+                f"{command.name} needs {option.name}", hint=f"for example: {command.example}", kind="option"
+            )
+    arguments = _arguments(command, given)
+    with opened(view) as write:
+        text = _text(command, given)
+        result = _ask(command.name, text, arguments)
+        for remark in result.remarks:
+            view.remark(remark)
+        write(render(result, view.format.name, view.options))
+    return ALL_AGREE if result.verdict == "agree" else SOME_DO_NOT
+
+
+def _ask(name: str, text: str, arguments: Given) -> Result:
+    from jacli import api
+
+    result: Result = getattr(api, name)(text, **arguments)
+    return result
+
+
+def _arguments(command: Command, given: Given) -> dict[str, Any]:
+    """What was given of the options that are the function's arguments."""
+    arguments = {option.key: given[option.key] for option in command.arguments if given[option.key] is not None}
+    for key in ("rtol", "atol"):
+        if key in arguments:
+            arguments[key] = _tolerance(key, arguments[key])
+    return arguments
+
+
+def _tolerance(key: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise JacliError(f"--{key} is a number from 0 up, not {text}", hint=f"--{key} 1e-9", kind="option")
+    return value
+
+
+def _text(command: Command, given: Given) -> str:
+    """The expression: from the argument, ``--expr`` or ``--file``, exactly one of them."""
+    sources = {
+        "the argument": given["expression"],
+        "--expr": given["expr"],
+        "--file": given["file"],
+    }
+    chosen = [name for name, value in sources.items() if value is not None]
+    if not chosen:
+        raise JacliError("an expression is missing", hint=f"for example: {command.example}", kind="option")
+    if len(chosen) > 1:
+        raise JacliError(f"the expression is given twice, by {' and '.join(chosen)}", kind="option")
+    value: str = sources[chosen[0]]
+    return streams.read_text(value) if chosen == ["--file"] else value
+
+
+def view_of(given: Given, formats: Mapping[str, Format] = FORMATS) -> View:
+    """The options about the output, checked."""
+    chosen = _format(given["format"], formats)
+    output: str | None = None if given["output"] in (None, "-") else given["output"]
+    on_terminal = output is None and streams.is_terminal(sys.stdout)
+    if chosen.binary and on_terminal and not given["quiet"]:
+        hint = f"send it to a file with --output FILE.{chosen.name}, or through a pipe"
+        raise JacliError(f"{chosen.name} is not text, and standard output is a terminal", hint=hint, kind="option")
+    options = Options(
+        digits=_digits(given["digits"]),
+        width=_terminal_width() if on_terminal else None,
+        color=_color(given["color"], on_terminal=on_terminal),
+    )
+    view = View(chosen, options, output, bool(given["quiet"]))
+    if options.digits is not None and not chosen.rounds:
+        view.remark(f"--digits does not apply to {chosen.name}, which always has full precision")
+    return view
+
+
+def _format(asked: str | None, formats: Mapping[str, Format]) -> Format:
+    setting = os.environ.get("JACLI_FORMAT") or DEFAULT
+    name, origin = (setting, "JACLI_FORMAT") if asked is None else (asked, "--format")
+    if name in formats:
+        return formats[name]
+    if asked is None and name in FORMATS:  # a setting meant for another command
+        return formats[DEFAULT]
+    raise JacliError(f"{origin} has no format {name}", hint=f"the formats are {', '.join(formats)}", kind="option")
+
+
+def _digits(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 3 and 1 <= int(text) <= MOST_DIGITS):
+        raise JacliError(f"--digits is a whole number from 1 to {MOST_DIGITS}, not {text}", kind="option")
+    return int(text)
+
+
+def _color(asked: str | None, *, on_terminal: bool) -> bool:
+    """Colour is for terminals, unless it is asked for by name."""
+    if asked not in (None, "auto", "always", "never"):
+        raise JacliError(f"--color is auto, always or never, not {asked}", kind="option")
+    if asked in ("always", "never"):
+        return asked == "always"
+    return on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
+
+
+def _terminal_width() -> int:
+    import shutil
+
+    return max(20, shutil.get_terminal_size().columns)
+
+
+@contextmanager
+def opened(view: View) -> Iterator[Callable[[str | bytes], None]]:
+    """Where the answer goes, opened now: the file of ``--output``, standard output, or nowhere."""
+    if view.output is None:
+        yield lambda answer: None if view.quiet else streams.write_output(_encoded(answer))
+        return
+    with streams.output_file(view.output) as file:
+        yield lambda answer: _write_all(file, _encoded(answer))
+
+
+def _write_all(file: Any, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+
+
+def _encoded(answer: str | bytes) -> bytes:
+    return answer if isinstance(answer, bytes) else answer.encode("utf-8", "backslashreplace")
