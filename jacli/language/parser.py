@@ -13,6 +13,7 @@ from jacli.errors import JacliError, Span
 from jacli.functions import Function, lookup, suggest
 from jacli.language.syntax import Node, Program, natural_key
 from jacli.language.tokens import Token, tokenize
+from jacli.recursion import deep
 
 #: Brackets, signs and powers inside one another. Formulas people write stay far below.
 MOST_NESTED = 200
@@ -41,7 +42,8 @@ def read(text: str, bound: Collection[str] = (), *, internal: bool = False) -> P
         JacliError: with the span of the offending place.
     """
     try:
-        return _Parser(text, bound, internal).program()
+        with deep(20 * MOST_NESTED):
+            return _Parser(text, bound, internal).program()
     except JacliError as error:
         raise error.located_in(text) from None
 
@@ -423,14 +425,10 @@ class _Parser:
         row = lookup(token.text)
         if row is None or not (row.listed or self.internal):
             raise self.unknown_function(token)
-        self.nested()
         opened = self.advance()
         if row.name == "Piecewise":
-            node = self.piecewise(token, opened)
-        else:
-            node = self.plain_call(row, token, opened)
-        self.depth -= 1
-        return node
+            return self.piecewise(token, opened)
+        return self.plain_call(row, token, opened)
 
     def plain_call(self, row: Function, token: Token, opened: Token) -> int:
         args: list[int] = []

@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jacli.functions import ROWS
-from jacli.language.syntax import Node, Program
+from jacli.language.syntax import Node
+from jacli.readings.tape import Op
+
+Operation = Node | Op
 
 _BINARY = {
     "add": lambda a, b: a + b,
@@ -34,33 +37,33 @@ def leaves(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: t.tensor(value, dtype=t.float64, requires_grad=True) for name, value in values.items()}
 
 
-def evaluate(program: Program, variables: Mapping[str, Any], roots: Sequence[int] | None = None) -> dict[int, Any]:
-    """The tensors of ``roots`` (by default the outputs) and of everything they need.
+def evaluate(nodes: Sequence[Operation], roots: Sequence[int], variables: Mapping[str, Any]) -> dict[int, Any]:
+    """The tensors of ``roots`` and of everything they need.
 
     Args:
-        program: what to compute; shapes must have been checked.
+        nodes: a program's nodes, or a tape's operations; shapes must have been checked.
+        roots: the nodes to compute.
         variables: a float64 tensor a variable.
-        roots: nodes to compute.
     """
     t = torch()
     values: dict[int, Any] = {}
-    stack = list(reversed(program.outputs if roots is None else roots))
+    stack = list(reversed(roots))
     while stack:
         index = stack[-1]
         if index in values:
             stack.pop()
             continue
-        node = program.nodes[index]
-        missing = _missing(t, node, values)
+        node = nodes[index]
+        missing = _missing(node, values)
         if missing:
             stack.extend(reversed(missing))
         else:
-            values[index] = _apply(t, program, node, values, variables)
+            values[index] = _apply(t, nodes, node, values, variables)
             stack.pop()
     return values
 
 
-def _missing(t: Any, node: Node, values: Mapping[int, Any]) -> list[int]:
+def _missing(node: Operation, values: Mapping[int, Any]) -> list[int]:
     """The arguments still to be computed; of a ``select`` only what decides it and the branch it takes."""
     if node.op != "select":
         return [arg for arg in node.args if arg not in values]
@@ -75,7 +78,7 @@ def _missing(t: Any, node: Node, values: Mapping[int, Any]) -> list[int]:
     return []
 
 
-def _branches(node: Node) -> list[tuple[int | None, int]]:
+def _branches(node: Operation) -> list[tuple[int | None, int]]:
     """A select's (condition, value) pairs; the last condition may be None, for otherwise."""
     pairs: list[tuple[int | None, int]] = list(zip(node.args[0::2], node.args[1::2], strict=False))
     return pairs if len(node.args) % 2 == 0 else [*pairs, (None, node.args[-1])]
@@ -88,7 +91,9 @@ def _everywhere(condition: Any) -> bool | None:
     return None if bool(condition.any()) else False
 
 
-def _apply(t: Any, program: Program, node: Node, values: Mapping[int, Any], variables: Mapping[str, Any]) -> Any:
+def _apply(
+    t: Any, nodes: Sequence[Operation], node: Operation, values: Mapping[int, Any], variables: Mapping[str, Any]
+) -> Any:
     op = node.op
     args = [values[arg] for arg in node.args] if op != "select" else []
     if op in _BINARY:
@@ -98,7 +103,7 @@ def _apply(t: Any, program: Program, node: Node, values: Mapping[int, Any], vari
     if op == "number":
         return t.tensor(float(node.value), dtype=t.float64)
     if op == "pow":
-        return _power(program, node, args)
+        return _power(nodes, node, args)
     if op == "neg":
         return -args[0]
     if op in ("pi", "E"):
@@ -112,22 +117,22 @@ def _apply(t: Any, program: Program, node: Node, values: Mapping[int, Any], vari
     if op == "select":
         return _select(t, node, values)
     row = ROWS[op]
-    return row.torch(t, *(arg if arg.dtype == t.bool else arg for arg in args), *(node.value or ()))
+    return row.torch(t, *args, *(node.value or ()))
 
 
-def _power(program: Program, node: Node, args: Sequence[Any]) -> Any:
+def _power(nodes: Sequence[Operation], node: Operation, args: Sequence[Any]) -> Any:
     """``x**2`` with a number as exponent, as it is typed in PyTorch: its gradient needs no logarithm."""
-    exponent = program.nodes[node.args[1]]
+    exponent = nodes[node.args[1]]
     sign = 1
     if exponent.op == "neg":
-        sign, exponent = -1, program.nodes[exponent.args[0]]
+        sign, exponent = -1, nodes[exponent.args[0]]
     if exponent.op == "number":
         value = float(exponent.value) * sign
         return args[0] ** (int(value) if value.is_integer() and abs(value) < 2**31 else value)
     return args[0] ** args[1]
 
 
-def _select(t: Any, node: Node, values: Mapping[int, Any]) -> Any:
+def _select(t: Any, node: Operation, values: Mapping[int, Any]) -> Any:
     """The branch taken; between arrays, entry by entry, the first condition that holds."""
     chosen: list[tuple[Any, Any]] = []
     for condition, value in _branches(node):
@@ -143,7 +148,7 @@ def _select(t: Any, node: Node, values: Mapping[int, Any]) -> Any:
     return _widened(t, node, values, result)
 
 
-def _widened(t: Any, node: Node, values: Mapping[int, Any], result: Any) -> Any:
+def _widened(t: Any, node: Operation, values: Mapping[int, Any], result: Any) -> Any:
     """A scalar branch of a choice made by an array's conditions has the array's shape."""
     shapes = [values[arg].shape for arg in node.args if arg in values]
     shape = t.broadcast_shapes(result.shape, *shapes)

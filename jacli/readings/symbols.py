@@ -1,0 +1,295 @@
+"""The program in SymPy: exact formulas, built node by node from a tape. No text ever reaches SymPy's reader.
+
+Variables are real symbols, numbers are exact. Formulas are for reading, so they are not simplified beyond what
+SymPy does on construction, and work on one is bounded: an operation count decides, so that the same request
+gives the same formulas everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from jacli.readings.tape import Op, Tape
+from jacli.recursion import deep
+
+#: Longest formula that is printed, in characters, and that is built, in operations (shared parts counted as often
+#: as they would be printed).
+MOST_CHARACTERS = 20_000
+_MOST_OPERATIONS = 20_000
+
+#: Longest derivative that is asked for, in operations, by an estimate made before.
+_MOST_DERIVED = 6_000
+
+#: SymPy compares every pair of a maximum's arguments, at a cost that explodes.
+_MOST_EXTREMES = 6
+
+#: SymPy recurses over expressions, several frames a level.
+_FRAMES = 50_000
+
+#: Longest exact number that may appear in a formula, in bits.
+_MOST_BITS = 4096
+
+#: Largest argument for which SymPy may turn a special function of a number into an exact number.
+_MOST_SPECIAL = 1000
+
+
+class NoFormula(Exception):
+    """A formula would be too long, or is of a kind that SymPy should not be asked for."""
+
+
+def sympy() -> Any:
+    """The SymPy module, imported when the first formula is needed."""
+    import sympy as module
+
+    return module
+
+
+def expressions(tape: Tape, roots: Sequence[int], bound: Mapping[int, int] | None = None) -> dict[int, Any]:
+    """A SymPy expression for each node that ``roots`` need; None where there is no formula.
+
+    Args:
+        tape: the program.
+        roots: the nodes to express.
+        bound: variables to replace by (constant) nodes; the others become real symbols.
+    """
+    s = sympy()
+    uses = _uses(tape, roots)
+    values: dict[int, Any] = {}
+    sizes: dict[int, int] = {}
+    with deep(_FRAMES):
+        for node in _order(tape, roots, bound or {}):
+            op = tape.ops[node]
+            if bound and node in bound:
+                values[node], sizes[node] = values[bound[node]], sizes[bound[node]]
+                continue
+            sizes[node] = 1 + sum(sizes[arg] for arg in op.args)
+            try:
+                if sizes[node] > _MOST_OPERATIONS:
+                    raise NoFormula
+                values[node] = _expression(s, tape, node, op, values, uses)
+            except (NoFormula, RecursionError, OverflowError, TypeError, ValueError):
+                values[node] = None
+    return values
+
+
+def _order(tape: Tape, roots: Sequence[int], bound: Mapping[int, int]) -> list[int]:
+    """Every needed node after its arguments; a bound variable after its value."""
+    if not bound:
+        return tape.needed(roots)
+    order: list[int] = []
+    seen: set[int] = set()
+    stack = [(root, False) for root in roots]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((arg, False) for arg in ((bound[node],) if node in bound else tape.ops[node].args))
+    return order
+
+
+def _uses(tape: Tape, roots: Sequence[int]) -> dict[int, int]:
+    """How often each node is an argument: a sum used once is flattened into the sum that uses it."""
+    uses: dict[int, int] = dict.fromkeys(roots, 2)
+    for node in tape.needed(roots):
+        for arg in tape.ops[node].args:
+            uses[arg] = uses.get(arg, 0) + 1
+    return uses
+
+
+def _expression(s: Any, tape: Tape, node: int, op: Op, values: Mapping[int, Any], uses: Mapping[int, int]) -> Any:
+    if op.op == "variable":
+        return s.Symbol(op.value, real=True)
+    if op.op == "number":
+        value = Fraction(op.value)
+        return s.Rational(value.numerator, value.denominator)
+    if op.op in ("add", "sub") and uses.get(node, 0) == 1:
+        return _Sum(tuple(_terms(op, values)))
+    if op.op in ("add", "sub"):
+        return s.Add(*_terms(op, values))
+    args = [_closed(s, values[arg]) for arg in op.args]
+    if any(arg is None for arg in args):
+        raise NoFormula
+    return _FORMS[op.op](s, *args, *(op.value or ()))
+
+
+class _Sum(tuple[Any, ...]):
+    """Terms of a sum that is still growing: SymPy adds n terms at once in linear time, one by one in quadratic."""
+
+
+def _terms(op: Op, values: Mapping[int, Any]) -> list[Any]:
+    left, right = (values[arg] for arg in op.args)
+    if left is None or right is None:
+        raise NoFormula
+    first = list(left) if isinstance(left, _Sum) else [left]
+    second = list(right) if isinstance(right, _Sum) else [right]
+    return first + (second if op.op == "add" else [-term for term in second])
+
+
+def _closed(s: Any, value: Any) -> Any:
+    return s.Add(*value) if isinstance(value, _Sum) else value
+
+
+def _power(s: Any, base: Any, exponent: Any) -> Any:
+    """``base**exponent``, unless that is a number too long to write."""
+    if base.is_Rational and exponent.is_Rational and base not in (-1, 0, 1):
+        bits = max(abs(base.p).bit_length(), base.q.bit_length()) * abs(exponent)
+        if bits > _MOST_BITS or exponent.q > _MOST_BITS:
+            raise NoFormula
+    return s.Pow(base, exponent)
+
+
+def _divide(s: Any, a: Any, b: Any) -> Any:
+    if b.is_zero:
+        raise NoFormula  # undefined as typed; SymPy would write zoo
+    return a / b
+
+
+def _special(name: str) -> Callable[..., Any]:
+    """A function whose value at a number SymPy may expand into something huge."""
+
+    def form(s: Any, x: Any, *rest: Any) -> Any:
+        if x.is_number and (not x.is_Rational or abs(x) > _MOST_SPECIAL):
+            raise NoFormula
+        return getattr(s, name)(*rest, x)
+
+    return form
+
+
+def _select(s: Any, *parts: Any) -> Any:
+    pairs = [(value, condition) for condition, value in zip(parts[0::2], parts[1::2], strict=False)]
+    if len(parts) % 2:
+        pairs.append((parts[-1], True))
+    return s.Piecewise(*pairs, evaluate=False)
+
+
+def _numeric_step(name: str) -> Callable[..., Any]:
+    """floor, ceiling: of a number SymPy evaluates as many digits as it has before the point."""
+
+    def form(s: Any, x: Any) -> Any:
+        if x.is_number and not x.is_Rational:
+            raise NoFormula
+        return getattr(s, name)(x)
+
+    return form
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    def form(s: Any, x: Any, y: Any) -> Any:
+        if sum(len(part.args) if part.func is getattr(s, name) else 1 for part in (x, y)) > _MOST_EXTREMES:
+            raise NoFormula
+        return getattr(s, name)(x, y)
+
+    return form
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    return lambda s, *args: getattr(s, name)(*args)
+
+
+_FORMS: dict[str, Callable[..., Any]] = {
+    "pi": lambda s: s.pi,
+    "E": lambda s: s.E,
+    "true": lambda s: s.true,
+    "false": lambda s: s.false,
+    "neg": lambda s, x: -x,
+    "mul": lambda s, x, y: x * y,
+    "div": _divide,
+    "pow": _power,
+    "abs": _plain("Abs"),
+    "ceil": _numeric_step("ceiling"),
+    "floor": _numeric_step("floor"),
+    "max": _extreme("Max"),
+    "min": _extreme("Min"),
+    "lt": _plain("StrictLessThan"),
+    "le": _plain("LessThan"),
+    "gt": _plain("StrictGreaterThan"),
+    "ge": _plain("GreaterThan"),
+    "eq": _plain("Equality"),
+    "ne": _plain("Unequality"),
+    "and": _plain("And"),
+    "or": _plain("Or"),
+    "not": _plain("Not"),
+    "select": _select,
+    "gamma": _special("gamma"),
+    "lgamma": _special("loggamma"),
+    "digamma": _special("digamma"),
+    "polygamma": _special("polygamma"),
+    "besseli": _special("besseli"),
+} | {
+    name: _plain(name)
+    for name in (
+        "exp log sqrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sign erf erfc".split()
+    )
+}  # fmt: skip
+
+
+def gradient(expression: Any) -> dict[str, Any]:
+    """``∂expression/∂name`` for every symbol in it; None where SymPy has no closed form.
+
+    A sum is differentiated term by term, each term only by its own symbols, so that long sums of short terms cost
+    no more than they are long. floor and ceiling are constants between their jumps.
+    """
+    s = sympy()
+    with deep(_FRAMES):
+        expression = _closed(s, expression)
+        steps = {step: s.Dummy(real=True) for step in expression.atoms(s.floor, s.ceiling)}
+        back = {dummy: step for step, dummy in steps.items()}
+        terms = s.Add.make_args(expression.xreplace(steps))
+        parts: dict[Any, list[Any]] = {}
+        for term in terms:
+            for symbol in term.free_symbols - back.keys():
+                parts.setdefault(symbol, []).append(_derivative(s, term, symbol))
+        return {symbol.name: _total(s, found, back) for symbol, found in parts.items()}
+
+
+def _total(s: Any, parts: list[Any], back: Mapping[Any, Any]) -> Any:
+    if any(part is None for part in parts):
+        return None
+    total = s.Add(*parts)
+    return total.xreplace(back) if back else total
+
+
+def _derivative(s: Any, term: Any, symbol: Any) -> Any:
+    """The derivative away from jumps, where that of a sign is zero; None for what is no formula."""
+    try:
+        if _derived_size(term) > _MOST_DERIVED:
+            return None
+        result = term.diff(symbol)
+        if result.has(s.DiracDelta):
+            result = result.replace(s.DiracDelta, lambda *args: s.S.Zero)
+        return None if result.has(s.Derivative, s.Subs, s.nan, s.zoo) else result
+    except (RecursionError, NotImplementedError, AttributeError, TypeError, ValueError):
+        return None
+
+
+def _derived_size(expression: Any) -> int:
+    """About how many operations a derivative has: each factor's own, times the rest of its product (chain rule)."""
+    sizes: list[tuple[int, int]] = []  # of the expressions seen: size, size of the derivative
+    s = sympy()
+    for part in s.postorder_traversal(expression):
+        count = len(part.args)
+        inner = sizes[len(sizes) - count :] if count else []
+        del sizes[len(sizes) - count :]
+        size = 1 + sum(a for a, _ in inner)
+        derived = sum(d for _, d in inner)
+        if count and not part.is_Add:
+            derived += size * sum(1 for _, d in inner if d)
+        sizes.append((size, derived if count else int(part.is_Symbol)))
+    return sizes[-1][1]
+
+
+def text(expression: Any) -> str | None:
+    """A formula in SymPy's words, or None when it is too long to read."""
+    if expression is None:
+        return None
+    with deep(_FRAMES):
+        try:
+            printed = sympy().sstr(_closed(sympy(), expression))
+        except (RecursionError, ValueError):  # ValueError: an integer too long to print
+            return None
+    return printed if len(printed) <= MOST_CHARACTERS else None
