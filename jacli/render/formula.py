@@ -9,8 +9,8 @@ import re
 LONGEST = 10_000  # characters; typeset, a longer formula helps nobody
 
 GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
+    "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
 )
 NAMED = frozenset("sin cos tan sec csc cot sinh cosh tanh log max min det arcsin arccos arctan".split())
 SPELLED = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "Max": "max", "Min": "min", "gamma": "Gamma"}
