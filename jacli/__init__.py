@@ -1,0 +1,26 @@
+"""jacli: Jacobians and vector-Jacobian products, each entry beside its proved exact value.
+
+Importing this package is cheap: torch and SymPy are imported when a result is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jacli.errors import JacliError
+from jacli.version import __version__
+
+if TYPE_CHECKING:
+    from jacli.api import backward, check, grad, hessian, hvp, jacobian, jvp, read, vjp
+
+_API = ("backward", "check", "grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp")
+
+__all__ = ["JacliError", "__version__", *_API]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _API:
+        from jacli import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'jacli' has no attribute {name!r}")
