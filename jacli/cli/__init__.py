@@ -16,10 +16,12 @@ ALL_AGREE, SOME_DO_NOT, REFUSED, BUG, INTERRUPTED = 0, 1, 2, 70, 130
 def main() -> None:
     """The entry point. It leaves at once after flushing: torch's own goodbye takes half a second."""
     import gc
+    import warnings
 
     gc.set_threshold(100_000)  # importing makes many objects and no garbage
-    status = run(sys.argv[1:])
-    os._exit(status)
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # what a library has to say to programmers
+    os._exit(run(sys.argv[1:]))
 
 
 def run(words: Sequence[str]) -> int:

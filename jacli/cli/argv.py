@@ -108,7 +108,7 @@ def _value(option: Option, word: str, rest: Iterator[str], known: Mapping[str, O
 
 def _unknown(command: Command, word: str) -> JacliError:
     name = word.partition("=")[0]
-    close = _closest(name, [option.name for option in command.options])
+    close = _closest(name, [option.name for option in command.options], 0.7)
     if close:
         hint = f"did you mean {close}?"
     else:
@@ -127,7 +127,7 @@ def _too_many(command: Command, others: Sequence[str]) -> JacliError:
     )
 
 
-def _closest(word: str, choices: Mapping[str, Command] | Sequence[str]) -> str | None:
+def _closest(word: str, choices: Mapping[str, Command] | Sequence[str], cutoff: float = 0.6) -> str | None:
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word.lower(), list(choices), n=1)), None)
+    return next(iter(get_close_matches(word.lower(), list(choices), n=1, cutoff=cutoff)), None)

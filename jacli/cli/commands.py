@@ -80,7 +80,7 @@ COMMANDS = {
     for command in (
         Command(
             "jacobian",
-            "The full Jacobian beside the symbolic one; with weights the VJP too.",
+            "The full Jacobian beside the symbolic one, entry by entry.",
             (AT, *CHOICE, WEIGHTS, *TOLERANCE),
             (AT,),
             'jacli jacobian "x0**2+x1, x1**3+2*x0" --at 2,4',

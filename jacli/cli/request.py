@@ -6,8 +6,9 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jacli.cli import ALL_AGREE, SOME_DO_NOT, streams
@@ -57,10 +58,8 @@ def compute(command: Command, given: Given) -> int:
 
 
 def _ask(name: str, text: str, arguments: Given) -> Result:
-    from jacli import api
-
-    result: Result = getattr(api, name)(text, **arguments)
-    return result
+    answer: Result = getattr(import_module("jacli.api"), name)(text, **arguments)
+    return answer
 
 
 def _arguments(command: Command, given: Given) -> dict[str, Any]:
@@ -156,13 +155,8 @@ def opened(view: View) -> Iterator[Callable[[str | bytes], None]]:
     if view.output is None:
         yield lambda answer: None if view.quiet else streams.write_output(_encoded(answer))
         return
-    with streams.output_file(view.output) as file:
-        yield lambda answer: _write_all(file, _encoded(answer))
-
-
-def _write_all(file: Any, data: bytes) -> None:
-    file.write(data)
-    file.flush()
+    with closing(streams.OutputFile(view.output)) as file:
+        yield lambda answer: file.write(_encoded(answer))
 
 
 def _encoded(answer: str | bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -80,42 +81,57 @@ def _leave_quietly() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@contextmanager
-def output_file(path: str) -> Iterator[BinaryIO]:
-    """A file to write, opened now, that appears under its name only when the block ends well.
+class OutputFile:
+    """A file to write, opened now, that appears under its name only when it is written whole.
 
     What is no regular file (a pipe, a device) is written directly, for it cannot be replaced.
     """
-    try:
-        with _special(path) if _is_special(path) else _whole(path) as file:
-            yield file
-    except OSError as error:
-        raise JacliError(f"cannot write {path}: {error.strerror}", kind="file") from None
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._draft: Path | None = None
+        with self._plain_errors():
+            self._target = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
+            self._file = Path(path).open("wb") if _is_special(path) else self._open_draft()  # noqa: SIM115 - see close
+
+    def _open_draft(self) -> BinaryIO:
+        mode = stat.S_IMODE(self._target.stat().st_mode) if self._target.exists() else None
+        if mode is not None and not os.access(self._target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        draft = self._target.with_name(f".jacli-{os.getpid()}.part")
+        file = draft.open("xb")
+        self._draft = draft
+        if mode is not None:
+            draft.chmod(mode)
+        return file
+
+    def write(self, data: bytes) -> None:
+        """Write everything, and put the file in its place."""
+        with self._plain_errors():
+            self._file.write(data)
+            self._file.close()
+            if self._draft:
+                self._draft.replace(self._target)
+                self._draft = None
+
+    def close(self) -> None:
+        """Leave nothing behind that was not written whole."""
+        with suppress(OSError):
+            self._file.close()
+        if self._draft:
+            self._draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:  # a named pipe whose reader has left
+            return
+        except OSError as error:
+            raise JacliError(f"cannot write {self._path}: {error.strerror}", kind="file") from None
 
 
 def _is_special(path: str) -> bool:
     with suppress(FileNotFoundError):
         return not stat.S_ISREG(Path(path).stat().st_mode)
     return False
-
-
-@contextmanager
-def _special(path: str) -> Iterator[BinaryIO]:
-    with Path(path).open("wb") as file, suppress(BrokenPipeError):
-        yield file
-
-
-@contextmanager
-def _whole(path: str) -> Iterator[BinaryIO]:
-    target = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(13, "Permission denied")
-    draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
-    try:
-        with draft.open("xb") as file:
-            if target.exists():
-                draft.chmod(stat.S_IMODE(target.stat().st_mode))
-            yield file
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
