@@ -1,0 +1,549 @@
+"""Derivatives of a problem, in every reading: rows by reverse mode, everything else from them.
+
+Floats come from torch, one output entry at a time, so that one undefined output never spoils another; formulas from
+SymPy; the truth from the prover. Entries that the program cannot depend on are zero in every reading.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jacli import verify
+from jacli.errors import JacliError
+from jacli.problem import Problem, Vector
+from jacli.readings import floats, symbols
+from jacli.readings.tape import Tape
+from jacli.result import Block, Entry, Named, Result, Share, entry_names
+
+#: Most entries of a dense matrix; beyond it the products that never build it are offered.
+MOST_DENSE = 250_000
+
+#: Most formulas that one result shows: they are for reading.
+MOST_FORMULAS = 4_000
+
+#: Largest table of shares (outputs times variables).
+MOST_SHARES = 2_500
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How close a float must be: ``|float - exact| <= rtol*|exact| + atol``, besides what rounding explains."""
+
+    rtol: float = 1e-9
+    atol: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Floats:
+    """A program evaluated in torch at a point, ready to be differentiated.
+
+    ``inputs`` are leaf tensors, the variables differentiated; ``outputs`` the outputs. Results are flattened, so it
+    makes no difference whether these are arrays or their entries one by one.
+    """
+
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, problem: Problem) -> Floats:
+        """The program as typed, arrays as arrays."""
+        t = floats.torch()
+        tensors = {
+            variable.name: t.tensor(variable.doubles, dtype=t.float64).reshape(variable.shape)
+            for variable in problem.variables
+        }
+        inputs = tuple(tensors[variable.name].requires_grad_() for variable in problem.wrt)
+        program = problem.program
+        values = floats.evaluate(program.nodes, program.outputs, tensors)
+        pairs = zip(program.outputs, problem.output_shapes, strict=True)
+        return cls(inputs, tuple(values[node].expand(shape) for node, shape in pairs))
+
+    @classmethod
+    def by_entries(cls, problem: Problem) -> Floats:
+        """The program written out in single numbers: there no entry's nan can reach another's derivative."""
+        t = floats.torch()
+        assert problem.lowered is not None
+        tensors = {
+            entry: t.tensor(value, dtype=t.float64)
+            for variable in problem.variables
+            for entry, value in zip(variable.entries, variable.doubles, strict=True)
+        }
+        inputs = tuple(tensors[name].requires_grad_() for name in problem.columns)
+        outputs = [node for nodes in problem.lowered.outputs for node in nodes]
+        values = floats.evaluate(problem.lowered.tape.ops, outputs, tensors)
+        return cls(inputs, tuple(values[node] for node in outputs))
+
+    def values(self) -> list[float]:
+        """The outputs' entries, flattened."""
+        return self.flat(self.outputs)
+
+    def rows(self) -> list[list[float]]:
+        """The Jacobian, a row an output entry."""
+        return [self.row(output, entry) for output in self.outputs for entry in range(output.numel())]
+
+    def row(self, output: Any, entry: int) -> list[float]:
+        single = output if output.ndim == 0 else output.reshape(-1)[entry]
+        return self.flat(floats.gradient(single, self.inputs))
+
+    def vjp(self, weights: Sequence[float]) -> list[float]:
+        """``weights · J``. Outputs of weight zero take no part: zero times nan is nan."""
+        return self.flat(floats.gradient(self._weighted(weights), self.inputs))
+
+    def _weighted(self, weights: Sequence[float]) -> Any:
+        t = floats.torch()
+        total, start = None, 0
+        for output in self.outputs:
+            part = t.tensor(weights[start : start + output.numel()], dtype=t.float64)
+            start += output.numel()
+            if not part.any():
+                continue
+            term = output * part[0] if output.ndim == 0 else (output * part.reshape(output.shape)).sum()
+            total = term if total is None else total + term
+        return t.zeros((), dtype=t.float64) if total is None else total
+
+    def jvp(self, tangent: Sequence[float]) -> list[float]:
+        """``J · tangent`` by two reverse passes: the derivative by u of ``(u·J)·tangent``.
+
+        The classical double-vjp construction; it needs no forward mode, whose first use imports a compiler.
+        """
+        t = floats.torch()
+        result: list[float] = []
+        for output in self.outputs:
+            if not output.requires_grad:
+                result += [0.0] * output.numel()
+                continue
+            u = t.ones_like(output, requires_grad=True)
+            row = floats.gradient((output * u).sum(), self.inputs, create_graph=True)
+            column = self._dot(row, tangent)
+            result += floats.gradient(column, [u])[0].reshape(-1).tolist() if column.requires_grad else [0.0] * output.numel()
+        return result
+
+    def _dot(self, parts: Sequence[Any], tangent: Sequence[float]) -> Any:
+        t = floats.torch()
+        total, start = t.zeros((), dtype=t.float64), 0
+        for part in parts:
+            piece = t.tensor(tangent[start : start + part.numel()], dtype=t.float64).reshape(part.shape)
+            start += part.numel()
+            total = total + (part * piece).sum()
+        return total
+
+    def hessian(self) -> list[list[float]]:
+        """Second derivatives of the one scalar output, a row a variable entry: reverse over reverse."""
+        slope = floats.gradient(self.outputs[0].reshape(()), self.inputs, create_graph=True)
+        rows: list[list[float]] = []
+        for part in slope:
+            for entry in part.reshape(-1):
+                rows.append(self.flat(floats.gradient(entry, self.inputs)))
+        return rows
+
+    def hvp(self, tangent: Sequence[float]) -> list[float]:
+        """``H · tangent``: the gradient of the gradient's product with the tangent."""
+        slope = floats.gradient(self.outputs[0].reshape(()), self.inputs, create_graph=True)
+        return self.flat(floats.gradient(self._dot(slope, tangent), self.inputs))
+
+    @staticmethod
+    def flat(parts: Sequence[Any]) -> list[float]:
+        return [number for part in parts for number in part.detach().reshape(-1).tolist()]
+
+
+class Exact:
+    """The exact side of a problem: which entries can differ from zero, formulas, proofs."""
+
+    def __init__(self, problem: Problem) -> None:
+        if problem.lowered is None:
+            raise AssertionError("the problem has no exact tape")
+        self.problem = problem
+        self.tape: Tape = problem.lowered.tape
+        self.outputs = [node for nodes in problem.lowered.outputs for node in nodes]
+        self.columns = problem.column_nodes
+
+    @cached_property
+    def expressions(self) -> dict[int, Any]:
+        """SymPy expressions of the outputs, where there are not too many to read."""
+        if len(self.outputs) > MOST_FORMULAS:
+            return {}
+        return symbols.expressions(self.tape, self.outputs)
+
+    @cached_property
+    def gradients(self) -> list[Mapping[str, Any]]:
+        """For each output entry, its formulas by column name; columns it lacks are zero."""
+        result: list[Mapping[str, Any]] = []
+        budget = MOST_FORMULAS
+        for node in self.outputs:
+            expression = self.expressions.get(node)
+            found = {} if expression is None or budget <= 0 else symbols.gradient(expression)
+            budget -= len(found)
+            result.append(found)
+        return result
+
+    @cached_property
+    def reached(self) -> list[set[int]]:
+        """For each output entry, the column nodes that it can depend on."""
+        columns = set(self.columns)
+        return [columns.intersection(self.tape.needed([node])) for node in self.outputs]
+
+    def formula(self, row: int, column: str) -> Any:
+        """SymPy's ``∂output/∂column``; None where there is none."""
+        if self.expressions.get(self.outputs[row]) is None:
+            return None
+        return self.gradients[row].get(column, symbols.sympy().S.Zero) if self._within_budget(row) else None
+
+    def _within_budget(self, row: int) -> bool:
+        return sum(map(len, self.gradients[:row])) < MOST_FORMULAS if row > MOST_FORMULAS // 64 else True
+
+    def read_as(self) -> list[str | None]:
+        return [symbols.text(self.expressions.get(node)) for node in self.outputs]
+
+    def weighted(self, weights: Vector) -> int:
+        """The node of the outputs' weighted sum, outputs of weight zero left out."""
+        total: int | None = None
+        for node, weight in zip(self.outputs, weights.nodes(self.tape), strict=True):
+            if self.tape.ops[weight].op == "number" and self.tape.ops[weight].value == 0:
+                continue
+            term = self.tape.add("mul", weight, node)
+            total = term if total is None else self.tape.add("add", total, term)
+        return self.tape.number(0) if total is None else total
+
+
+# ---- results
+
+
+def jacobian(problem: Problem, tolerance: Tolerance, weights: Vector | None = None) -> Result:
+    """The full Jacobian, entry by entry in every reading, and ``weights · J`` when weights are given."""
+    size = problem.output_size, len(problem.columns)
+    if size[0] * size[1] > MOST_DENSE:
+        raise too_large("Jacobian", *size)
+    if problem.lowered is None:
+        raise too_long()
+    computed, exact = Floats.of(problem), Exact(problem)
+    proofs = [_row_proofs(exact, index) for index in range(len(exact.outputs))]
+    rows = _settled(problem, computed.rows(), proofs, Floats.rows)
+    entries = (_row(exact, index, row, proofs[index], tolerance) for index, row in enumerate(rows))
+    block = Block("jacobian", row_names(problem), problem.columns, tuple(entries))
+    blocks = [block] if weights is None else [block, _vjp_block(problem, computed, exact, weights, tolerance)]
+    return _result("jacobian", problem, computed, exact, blocks, weights=weights, tolerance=tolerance, rows=rows)
+
+
+def vjp(problem: Problem, weights: Vector, tolerance: Tolerance) -> Result:
+    """``weights · J``: the row that torch calls ``grad_output`` times the Jacobian."""
+    computed = Floats.of(problem)
+    if problem.lowered is None:
+        raise too_long()
+    exact = Exact(problem)
+    block = _vjp_block(problem, computed, exact, weights, tolerance)
+    rows = computed.rows() if problem.output_size * len(problem.columns) <= MOST_SHARES else []
+    return _result("vjp", problem, computed, exact, [block], weights=weights, tolerance=tolerance, rows=rows)
+
+
+def grad(problem: Problem, tolerance: Tolerance) -> Result:
+    """The gradient of the one scalar output."""
+    _check_scalar(problem, "gradient", "jacobian or vjp")
+    computed = Floats.of(problem)
+    if problem.lowered is None:
+        raise too_long()
+    exact = Exact(problem)
+    proofs = [_row_proofs(exact, 0)]
+    values = _settled(problem, computed.rows(), proofs, Floats.rows)[0]
+    row = _row(exact, 0, values, proofs[0], tolerance)
+    block = Block("grad", row_names(problem), problem.columns, (row,), vector=True)
+    return _result("grad", problem, computed, exact, [block], tolerance=tolerance)
+
+
+def jvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
+    """``J · tangent``: the change of the outputs along a direction."""
+    computed = Floats.of(problem)
+    if problem.lowered is None:
+        raise too_long()
+    exact = Exact(problem)
+    nodes = tangent.nodes(exact.tape)
+    direction = dict(zip(exact.columns, nodes, strict=True))
+    proofs = [
+        verify.prove_directional(exact.tape, node, {c: direction[c] for c in reached}) if reached else None
+        for node, reached in zip(exact.outputs, exact.reached, strict=True)
+    ]
+    values = _settled(problem, [computed.jvp(tangent.doubles)], [proofs], lambda f: [f.jvp(tangent.doubles)])[0]
+    entries = tuple(
+        ZERO if proof is None else _entry(value, _row_product(exact, index, nodes), proof, tolerance)
+        for index, (value, proof) in enumerate(zip(values, proofs, strict=True))
+    )
+    block = Block("jvp", ("jvp",), row_names(problem), (entries,), vector=True)
+    rows = computed.rows() if problem.output_size * len(problem.columns) <= MOST_SHARES else []
+    return _result("jvp", problem, computed, exact, [block], tangent=tangent, tolerance=tolerance, rows=rows)
+
+
+def hessian(problem: Problem, tolerance: Tolerance) -> Result:
+    """Second derivatives of the one scalar output."""
+    _check_scalar(problem, "Hessian", "jacobian")
+    count = len(problem.columns)
+    if count * count > MOST_DENSE:
+        raise too_large("Hessian", count, count)
+    if problem.lowered is None:
+        raise too_long()
+    computed, exact = Floats.of(problem), Exact(problem)
+    proofs = verify.prove_hessian(exact.tape, exact.outputs[0], exact.columns)
+    values = _settled(problem, computed.hessian(), proofs, Floats.hessian)
+    formulas = _second_formulas(exact)
+    rows = tuple(
+        tuple(_entry(values[i][j], formulas[i][j], proofs[i][j], tolerance) for j in range(count)) for i in range(count)
+    )
+    block = Block("hessian", problem.columns, problem.columns, rows)
+    return _result("hessian", problem, computed, exact, [block], tolerance=tolerance)
+
+
+def hvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
+    """``H · tangent`` for the one scalar output."""
+    _check_scalar(problem, "Hessian", "jvp")
+    computed = Floats.of(problem)
+    if problem.lowered is None:
+        raise too_long()
+    exact = Exact(problem)
+    nodes = tangent.nodes(exact.tape)
+    proofs = verify.prove_hvp(exact.tape, exact.outputs[0], exact.columns, dict(zip(exact.columns, nodes, strict=True)))
+    values = _settled(problem, [computed.hvp(tangent.doubles)], [proofs], lambda f: [f.hvp(tangent.doubles)])[0]
+    formulas = _second_formulas(exact) if len(exact.columns) ** 2 <= MOST_FORMULAS else None
+    entries = [
+        _entry(value, _product(exact, list(zip(formulas[i], nodes, strict=True))) if formulas else None, proof, tolerance)
+        for i, (value, proof) in enumerate(zip(values, proofs, strict=True))
+    ]
+    block = Block("hvp", ("hvp",), problem.columns, (tuple(entries),), vector=True)
+    return _result("hvp", problem, computed, exact, [block], tangent=tangent, tolerance=tolerance)
+
+
+# ---- entries
+
+
+#: The proofs of one row, None where the program cannot depend on the column.
+Proofs = Sequence[verify.Proof | None]
+
+
+def _row_proofs(exact: Exact, index: int) -> Proofs:
+    """One output entry's row, proved where it can depend on the column."""
+    return _proofs(exact, exact.outputs[index], exact.reached[index])
+
+
+def _proofs(exact: Exact, node: int, reached: set[int]) -> Proofs:
+    columns = [column for column in exact.columns if column in reached]
+    found = dict(zip(columns, verify.prove_gradient(exact.tape, node, columns), strict=True))
+    return [found.get(column) for column in exact.columns]
+
+
+def _row(
+    exact: Exact, index: int, values: Sequence[float], proofs: Proofs, tolerance: Tolerance
+) -> tuple[Entry, ...]:
+    names = exact.problem.columns
+    return tuple(
+        ZERO if proof is None else _entry(value, exact.formula(index, name), proof, tolerance)
+        for name, value, proof in zip(names, values, proofs, strict=True)
+    )
+
+
+def _settled(
+    problem: Problem, rows: list[list[float]], proofs: Sequence[Proofs], again: Callable[[Floats], list[list[float]]]
+) -> list[list[float]]:
+    """``rows``, with entries recomputed in single numbers where whole arrays gave nan for a finite truth.
+
+    An array operation multiplies a zero cotangent with every entry's derivative, and zero times infinity is nan.
+    """
+    doubtful = [
+        (i, j)
+        for i, row in enumerate(rows)
+        for j, value in enumerate(row)
+        if not math.isfinite(value) and (proof := proofs[i][j]) is not None and proof.exact is not None
+    ]
+    if not doubtful or not any(problem.shapes):
+        return rows
+    settled = again(Floats.by_entries(problem))
+    for i, j in doubtful:
+        rows[i][j] = settled[i][j]
+    return rows
+
+
+#: An entry that the program cannot depend on.
+ZERO = Entry(0.0, "0", "0", "agree", 0.0)
+
+
+def _entry(value: float, formula: Any, proof: verify.Proof, tolerance: Tolerance) -> Entry:
+    status, reason, bound = verify.judge(value, proof, tolerance.rtol, tolerance.atol)
+    return Entry(value, symbols.text(formula), proof.exact, status, bound, proof.one_sided, reason)
+
+
+def _vjp_block(problem: Problem, computed: Floats, exact: Exact, weights: Vector, tolerance: Tolerance) -> Block:
+    total = exact.weighted(weights)
+    proofs = _proofs(exact, total, set(exact.columns).intersection(exact.tape.needed([total])))
+    values = _settled(problem, [computed.vjp(weights.doubles)], [proofs], lambda f: [f.vjp(weights.doubles)])[0]
+    nodes = weights.nodes(exact.tape)
+    parts = _column_parts(exact, nodes)
+    entries = tuple(
+        ZERO if proof is None else _entry(value, _product(exact, parts.get(name, [])), proof, tolerance)
+        for name, value, proof in zip(problem.columns, values, proofs, strict=True)
+    )
+    return Block("vjp", ("vjp",), problem.columns, (entries,), vector=True)
+
+
+def _column_parts(exact: Exact, weights: Sequence[int]) -> dict[str, list[tuple[Any, int]]]:
+    """For each column, the formulas of the outputs that depend on it with their weights."""
+    parts: dict[str, list[tuple[Any, int]]] = {}
+    names = dict(zip(exact.columns, exact.problem.columns, strict=True))
+    for index, weight in enumerate(weights):
+        for column in exact.reached[index]:
+            parts.setdefault(names[column], []).append((exact.formula(index, names[column]), weight))
+    return parts
+
+
+def _product(exact: Exact, parts: Sequence[tuple[Any, int]]) -> Any:
+    """The sum of formulas times constants, in SymPy; None where one has no formula."""
+    if any(formula is None for formula, _ in parts):
+        return None
+    s = symbols.sympy()
+    constants = symbols.expressions(exact.tape, [node for _, node in parts])
+    if any(constants[node] is None for _, node in parts):
+        return None
+    return s.Add(*(constants[node] * formula for formula, node in parts))
+
+
+def _row_product(exact: Exact, index: int, nodes: Sequence[int]) -> Any:
+    """SymPy's ``J · tangent`` for one output."""
+    names = exact.problem.columns
+    parts = [
+        (exact.formula(index, name), node)
+        for column, name, node in zip(exact.columns, names, nodes, strict=True)
+        if column in exact.reached[index]
+    ]
+    return _product(exact, parts)
+
+
+def _second_formulas(exact: Exact) -> list[list[Any]]:
+    """SymPy's second derivatives; None where there is none."""
+    names = exact.problem.columns
+    zero = symbols.sympy().S.Zero
+    rows = []
+    for name in names:
+        first = exact.formula(0, name)
+        second = None if first is None or len(names) ** 2 > MOST_FORMULAS else symbols.gradient(first)
+        rows.append([None if second is None else second.get(other, zero) for other in names])
+    return rows
+
+
+# ---- the result
+
+
+def _result(
+    command: str,
+    problem: Problem,
+    computed: Floats,
+    exact: Exact,
+    blocks: Sequence[Block],
+    *,
+    tolerance: Tolerance,
+    weights: Vector | None = None,
+    tangent: Vector | None = None,
+    rows: Sequence[Sequence[float]] = (),
+) -> Result:
+    return Result(
+        command,
+        problem.program.text,
+        _outputs(problem, computed, exact),
+        tuple(variable.named() for variable in problem.wrt),
+        tuple(variable.named() for variable in problem.fixed),
+        tuple(blocks),
+        weights.doubles if weights else None,
+        tangent.doubles if tangent else None,
+        _shares(problem, rows, weights, tangent),
+        tolerance.rtol,
+        tolerance.atol,
+        problem.remarks,
+        problem.notes(),
+    )
+
+
+def _outputs(problem: Problem, computed: Floats, exact: Exact) -> tuple[Named, ...]:
+    entries = list(
+        zip(
+            computed.values(),
+            exact.read_as(),
+            [verify.prove_value(exact.tape, node).exact for node in exact.outputs],
+            strict=True,
+        )
+    )
+    result, start = [], 0
+    for name, shape in zip(problem.program.output_names(), problem.output_shapes, strict=True):
+        own = entries[start : start + math.prod(shape)]
+        start += len(own)
+        values, texts, exacts = zip(*own, strict=True) if own else ((), (), ())
+        result.append(Named(name, shape, entry_names(name, shape), values, _nested(texts, shape), exacts))
+    return tuple(result)
+
+
+def _nested(texts: Sequence[str | None], shape: tuple[int, ...]) -> str | None:
+    """Formulas of an array's entries in brackets; None when one is missing or there are too many to read."""
+    if any(text is None for text in texts) or len(texts) > 64:
+        return None
+    items = [text for text in texts if text is not None]
+    for size in reversed(shape):
+        items = ["[" + ", ".join(items[i : i + size]) + "]" for i in range(0, len(items), size)] if size else ["[]"]
+    return items[0] if items else None
+
+
+def _shares(
+    problem: Problem, rows: Sequence[Sequence[float]], weights: Vector | None, tangent: Vector | None
+) -> tuple[Share, ...]:
+    """What each output adds to a VJP, or each variable to a JVP."""
+    if not rows or len(rows) * len(problem.columns) > MOST_SHARES:
+        return ()
+    if weights is not None:
+        return tuple(
+            Share(name, weight, tuple(weight * slope if weight else 0.0 for slope in row))
+            for name, weight, row in zip(row_names(problem), weights.doubles, rows, strict=True)
+        )
+    if tangent is not None:
+        return tuple(
+            Share(name, step, tuple(row[j] * step if step else 0.0 for row in rows))
+            for j, (name, step) in enumerate(zip(problem.columns, tangent.doubles, strict=True))
+        )
+    return ()
+
+
+def row_names(problem: Problem) -> tuple[str, ...]:
+    """Names of the rows: the outputs' entries."""
+    names = problem.program.output_names()
+    return tuple(
+        entry for name, shape in zip(names, problem.output_shapes, strict=True) for entry in entry_names(name, shape)
+    )
+
+
+def _check_scalar(problem: Problem, what: str, instead: str) -> None:
+    if problem.output_size != 1 or len(problem.program.outputs) != 1:
+        count = problem.output_size
+        raise JacliError(
+            f"a {what} is of one number, but this program has {count} output entries",
+            None,
+            f"use {instead}, or make one number of them: sum(…)",
+            kind="shape",
+        )
+
+
+def too_large(what: str, rows: int, columns: int) -> JacliError:
+    """The refusal of a matrix that could not be held, naming what can."""
+    size = _bytes(8 * rows * columns)
+    return JacliError(
+        f"the {what} would have {rows} x {columns} entries ({size} as doubles); at most {MOST_DENSE:,} are computed",
+        None,
+        "jvp and hvp never build it" if what == "Hessian" else "vjp and jvp never build it",
+        kind="limit",
+    )
+
+
+def too_long() -> JacliError:
+    return JacliError("written out in single numbers, the program is too long to be checked", kind="limit")
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} PB"
