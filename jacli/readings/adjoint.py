@@ -1,0 +1,87 @@
+"""Reverse-mode differentiation of a tape, as more nodes of the same tape.
+
+Derivatives being nodes, second derivatives and the effect of rounding are the same sweep applied again. The
+formulas are the table's ``derivatives``; ``path`` says which branches are taken at the point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from jacli.functions import ROWS
+from jacli.readings import terms
+from jacli.readings.balls import Balls
+from jacli.readings.exact import is_zero
+from jacli.readings.lowering import expand
+from jacli.readings.paths import Path
+from jacli.readings.tape import Tape
+
+
+def gradient(balls: Balls, path: Path, output: int, wrt: Collection[int]) -> dict[int, int]:
+    """Nodes of the derivatives of ``output`` with respect to variables that touch no switching point.
+
+    Variables that ``output`` does not depend on are left out.
+    """
+    tape = balls.tape
+    depends = dependents(path, wrt)
+    bars: dict[int, int] = {output: tape.number(1)} if output in depends else {}
+    for node in reversed(path.nodes):
+        bar = bars.get(node)
+        if bar is None or node not in depends:
+            continue
+        tape.at(tape.spans[node])
+        for position, arg in _arguments(balls, path, node):
+            if arg in depends:
+                term = _pulled(balls, node, position, bar)
+                bars[arg] = terms.add(tape, bars[arg], term) if arg in bars else term
+    tape.at(None)
+    return {variable: bars[variable] for variable in wrt if variable in bars}
+
+
+def dependents(path: Path, wrt: Collection[int]) -> set[int]:
+    """The nodes of a path whose value is made of one of the variables."""
+    depends = set(wrt)
+    for node in path.nodes:
+        if node not in depends and not depends.isdisjoint(path.uses[node]):
+            depends.add(node)
+    return depends
+
+
+def _arguments(balls: Balls, path: Path, node: int) -> list[tuple[int, int]]:
+    """The arguments that carry a derivative, with their positions."""
+    op, args, _ = balls.tape.ops[node]
+    if op == "select":
+        return [(0, path.uses[node][0])]
+    if op in ("max", "min"):
+        larger = balls.sign(terms.sub(balls.tape, *args)) != -1
+        return [(0, args[0]) if larger == (op == "max") else (1, args[1])]
+    return list(enumerate(args))
+
+
+def _pulled(balls: Balls, node: int, position: int, bar: int) -> int:
+    """``bar`` times the derivative of ``node`` with respect to one argument."""
+    tape = balls.tape
+    op, args, value = tape.ops[node]
+    if op in ("select", "max", "min"):
+        return bar
+    if op == "neg" or (op == "sub" and position == 1):
+        return terms.neg(tape, bar)
+    if op in ("add", "sub"):
+        return bar
+    if op == "mul":
+        return terms.mul(tape, bar, args[1 - position])
+    if op == "div":
+        share = terms.div(tape, bar, args[1])
+        return share if position == 0 else terms.neg(tape, terms.mul(tape, share, node))
+    if op == "pow" and position == 0 and is_zero(balls.value(args[1])):
+        return tape.number(0)  # x**0 is 1, at x = 0 too, where the formula would divide by zero
+    return terms.mul(tape, bar, derivative(tape, op, position, args, value))
+
+
+def derivative(tape: Tape, op: str, position: int, args: tuple[int, ...], value: tuple[int, ...] | None) -> int:
+    """The node of a primitive's derivative by the table's formula."""
+    row = ROWS[op]
+    formula = row.derivatives[position]
+    if value is None:
+        return expand(tape, formula, row.parameters, args)
+    return expand(tape, formula.replace("{n}", str(value[0])), row.parameters[-1:], args)

@@ -1,0 +1,81 @@
+"""Exact numbers as decimal strings and as doubles, correctly rounded."""
+
+from __future__ import annotations
+
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq
+
+from jacli.readings.exact import Number, ball
+
+#: Significant digits of every number that is shown.
+DIGITS = 20
+
+#: Bits for numbers that become balls only to be written.
+_WIDER = 256
+
+_CONTEXT = Context(prec=DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def decimal(value: Number) -> str:
+    """The number with 20 significant digits, or all of them if they are fewer."""
+    return written(_decimal(value))
+
+
+def written(number: Decimal) -> str:
+    """A decimal without trailing zeros; with an exponent where it is far from 1."""
+    number = number.normalize(_CONTEXT)
+    if not number:
+        return "0"
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise TypeError("a decimal that is not finite")
+    size = len(digits) + exponent - 1
+    if -7 <= size < DIGITS + 1:
+        return format(number, "f")
+    text = "".join(map(str, digits))
+    mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
+    return f"{'-' if sign else ''}{mantissa}e{'+' if size > 0 else '-'}{abs(size):02d}"
+
+
+def _decimal(value: Number) -> Decimal:
+    if type(value) is fmpq:
+        return _CONTEXT.divide(Decimal(int(value.p)), Decimal(int(value.q)))
+    with ctx.workprec(_WIDER):
+        middle, _, exponent = ball(value).mid_rad_10exp(DIGITS + 5)
+    return Decimal(int(middle)).scaleb(int(exponent), _WIDE)
+
+
+_WIDE = Context(prec=10 * DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def nearest(value: Number) -> float | None:
+    """The double nearest to the number; infinite when it is too large; None when the ball is too wide to tell."""
+    if type(value) is fmpq:
+        return _float(Fraction(int(value.p), int(value.q)))
+    with ctx.workprec(_WIDER):
+        number = ball(value)
+    if abs(number) < _TINY:
+        return 0.0
+    if abs(number) > _HUGE:
+        return float("inf") if number > 0 else float("-inf")
+    middle, radius = _fraction(number.mid()), _fraction(number.rad())
+    low, high = _float(middle - radius), _float(middle + radius)
+    return low if low == high else None
+
+
+_TINY, _HUGE = arb(2) ** -1100, arb(2) ** 1100
+
+
+def _fraction(number: arb) -> Fraction:
+    mantissa, exponent = number.man_exp()
+    power = int(exponent)
+    return Fraction(int(mantissa) << power) if power >= 0 else Fraction(int(mantissa), 1 << -power)
+
+
+def _float(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")

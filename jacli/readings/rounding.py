@@ -1,0 +1,241 @@
+"""What rounding to doubles does to a number, to first order: one reverse sweep over everything it is made of.
+
+Each operation's result is off by at most half a unit in the last place (2**-53 relative); its effect on the number
+is that error times the number's derivative with respect to the operation. A ball wide enough to hold all roundings
+would forgive far more, because it forgets that equal inputs carry equal errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from jacli.errors import Span
+from jacli.readings.adjoint import derivative
+from jacli.readings.balls import Balls, branch, exact
+from jacli.readings.exact import NoValueError, Number, UnsureError, ball, compute, is_zero
+from jacli.readings.tape import PRIMITIVES, Tape
+
+_UNIT = 2.0**-53
+_SMALLEST = 2.0**-1075
+_NORMAL = 2.0**-1022
+_LARGEST = 1.7976931348623157e308
+
+#: Enough for bounds; balls have exponents that do not overflow.
+_PRECISION = 64
+
+_TYPED = frozenset(("number", "variable", "pi", "E"))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What rounding does to one number.
+
+    Attributes:
+        inputs: the effect of rounding typed numbers.
+        operations: the effect of rounding every operation.
+        worst: the place whose rounding matters most, or that leaves the range of doubles.
+        source: the characters there.
+        leaves: ``overflow`` or ``underflow`` where an operation leaves the range of doubles.
+    """
+
+    inputs: float = 0.0
+    operations: float = 0.0
+    worst: Span | None = None
+    source: str | None = None
+    leaves: str | None = None
+
+
+class Rounding:
+    """Effects of rounding on nodes of one tape."""
+
+    def __init__(self, balls: Balls) -> None:
+        self.balls = balls
+        self.tape: Tape = balls.tape
+        self._floats: dict[int, float] = {}
+        self._errors: dict[int, float] = {}
+        self._cached: dict[int, list[tuple[int, float]]] = {}
+
+    def effect(self, node: int, path: Sequence[int] = ()) -> Effect:
+        """What rounding does to ``node``, which belongs to a result that takes ``path``."""
+        with ctx.workprec(_PRECISION):
+            order = self.tape.needed((node,))
+            shares = self._shares(node, order)
+            if not math.isfinite(sum(shares)):
+                shares = [_finite(share) for share in self._wide_shares(node, order)]
+        inputs = math.fsum(share for n, share in zip(order, shares, strict=True) if share and self._typed(n))
+        leaves, worst = self._leaving([*path, *order])
+        if worst is None and any(shares):
+            worst = order[max(range(len(order)), key=shares.__getitem__)]
+        return Effect(
+            _finite(inputs),
+            _finite(math.fsum(shares)),
+            None if worst is None else self.tape.spans[worst],
+            None if worst is None else self.tape.source(worst),
+            leaves,
+        )
+
+    def _leaving(self, nodes: Sequence[int]) -> tuple[str | None, int | None]:
+        """The first operation whose value is too large for doubles, or else too small."""
+        small = None
+        for node in nodes:
+            size = abs(self._float(node))
+            if size > _LARGEST:
+                return "overflow", node
+            if size < _NORMAL and small is None and not is_zero(self.balls.value(node)):
+                small = node
+        return (None, None) if small is None else ("underflow", small)
+
+    def _shares(self, node: int, order: Sequence[int]) -> list[float]:
+        """How far the rounding of each node in ``order`` moves ``node``."""
+        weight = {node: 1.0}
+        shares = [0.0] * len(order)
+        for k in range(len(order) - 1, -1, -1):
+            here = order[k]
+            factor = weight.get(here)
+            if not factor:
+                continue
+            shares[k] = self._error(here) * abs(factor)
+            for arg, slope in self._slopes(here):
+                if slope:
+                    weight[arg] = weight.get(arg, 0.0) + factor * slope
+        return shares
+
+    def _wide_shares(self, node: int, order: Sequence[int]) -> list[arb]:
+        """The same in balls, where doubles overflow or underflow on the way."""
+        weight = {node: arb(1)}
+        shares = [arb(0)] * len(order)
+        for k in range(len(order) - 1, -1, -1):
+            here = order[k]
+            factor = weight.get(here)
+            if factor is None:
+                continue
+            shares[k] = self._wide_error(here) * abs(factor)
+            for arg, slope in self._wide_slopes(here):
+                weight[arg] = weight.get(arg, arb(0)) + factor * ball(slope)
+        return shares
+
+    # ---- one node
+
+    def _number(self, node: int) -> Number | None:
+        value = self.balls.value(node)
+        return value if isinstance(value, Number) else None
+
+    def _float(self, node: int) -> float:
+        found = self._floats.get(node)
+        if found is None:
+            value = self._number(node)
+            found = self._floats[node] = 0.0 if value is None else as_float(value)
+        return found
+
+    def _rounded(self, node: int) -> bool:
+        """Doubles do not hold the value. A coordinate counts too: library code rounds what it makes of it."""
+        value = self._number(node)
+        return value is not None and (self.tape.ops[node].op == "variable" or not is_double(value))
+
+    def _error(self, node: int) -> float:
+        found = self._errors.get(node)
+        if found is None:
+            size = abs(self._float(node))
+            found = self._errors[node] = max(size * _UNIT, _SMALLEST) if self._rounded(node) else 0.0
+        return found
+
+    def _wide_error(self, node: int) -> arb:
+        value = self._number(node)
+        return abs(ball(value)) * _UNIT + _SMALLEST if value is not None and self._rounded(node) else arb(0)
+
+    def _typed(self, node: int) -> bool:
+        """A number as the user typed it (``1/3`` too), which is rounded before anything is computed."""
+        op, args, _ = self.tape.ops[node]
+        if op == "variable":
+            value = self._number(node)
+            return value is not None and not is_double(value)
+        return op in _TYPED or (op in ("neg", "div") and all(self.tape.ops[arg].op == "number" for arg in args))
+
+    def _slopes(self, node: int) -> list[tuple[int, float]]:
+        """The arguments that a node is made of, each with the node's derivative by it."""
+        found = self._cached.get(node)
+        if found is None:
+            op, args, _ = self.tape.ops[node]
+            if op == "mul":
+                found = [(args[0], self._float(args[1])), (args[1], self._float(args[0]))]
+            else:
+                found = [(arg, as_float(slope)) for arg, slope in self._wide_slopes(node)]
+            self._cached[node] = found
+        return found
+
+    def _wide_slopes(self, node: int) -> list[tuple[int, Number]]:
+        op, args, value = self.tape.ops[node]
+        if op == "select":
+            taken = branch(args, self.balls.value)[1]
+            return [(taken, fmpq(1))] if isinstance(taken, int) else []
+        given = [self.balls.value(arg) for arg in args]
+        if op in _CONDITIONS or not all(isinstance(v, Number) for v in given):
+            return []
+        return [(arg, _slope(op, position, given, value)) for position, arg in enumerate(args)]
+
+
+_CONDITIONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"))
+_ONE, _ZERO = fmpq(1), fmpq(0)
+_LINEAR = {"add": (_ONE, _ONE), "sub": (_ONE, -_ONE), "neg": (-_ONE,)}
+
+
+def _slope(op: str, position: int, given: Sequence[Any], value: tuple[int, ...] | None) -> Number:
+    """The derivative of one operation, 0 where it has none."""
+    if op in _LINEAR:
+        return _LINEAR[op][position]
+    try:
+        if op in ("max", "min"):
+            first = compute("ge" if op == "max" else "le", given)
+            return _ONE if first.holds == (position == 0) else _ZERO  # type: ignore[union-attr]
+        return _evaluated(*_formula(op, position, value), given)
+    except (NoValueError, UnsureError):
+        return _ZERO
+
+
+@cache
+def _formula(op: str, position: int, value: tuple[int, ...] | None) -> tuple[Tape, int]:
+    """The derivative of an operation as a small tape whose first nodes are the arguments."""
+    tape = Tape()
+    args = tuple(tape.add("variable", value=k) for k in range(PRIMITIVES[op] or 0))
+    if op == "mul":
+        return tape, args[1 - position]
+    if op == "div":
+        a, b = args
+        top = tape.number(1) if position == 0 else tape.add("neg", tape.add("div", a, b))
+        return tape, tape.add("div", top, b)
+    return tape, derivative(tape, op, position, args, value)
+
+
+def _evaluated(tape: Tape, root: int, given: Sequence[Any]) -> Number:
+    values: list[Any] = list(given)
+    for op, args, value in tape.ops[len(given) :]:
+        values.append(exact(value) if op == "number" else compute(op, [values[arg] for arg in args], value))
+    return values[root]  # type: ignore[no-any-return]
+
+
+def is_double(value: Number) -> bool:
+    """Whether a double holds the number exactly (as far as it lies within their range)."""
+    if type(value) is not fmpq:
+        return False
+    top, bottom = int(value.p), int(value.q)
+    odd = top // (top & -top) if top else 0
+    return bottom & (bottom - 1) == 0 and odd.bit_length() <= _MANTISSA
+
+
+_MANTISSA = 53
+
+
+def as_float(value: Number) -> float:
+    """The number to double precision; infinite when too large."""
+    return float(ball(value).mid())
+
+
+def _finite(value: float | arb) -> float:
+    """A bound as a double, the largest one when it is larger."""
+    return min(float(value) if isinstance(value, float) else float(value.upper()), _LARGEST)

@@ -1,0 +1,199 @@
+"""Verdicts: a float beside the truth, and the reason when the two differ.
+
+The truth is a ``Proof``; what torch or SymPy believe at a kink plays no part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from jacli.errors import JacliError
+from jacli.prove import Proof, Prover, double
+from jacli.readings.balls import exact
+from jacli.readings.exact import NoValueError, UnsureError, compute
+from jacli.readings.tape import Tape
+
+__all__ = [
+    "Proof",
+    "Prover",
+    "double",
+    "judge",
+    "prove_directional",
+    "prove_gradient",
+    "prove_hessian",
+    "prove_hvp",
+    "prove_value",
+    "refuse_absurd",
+]
+
+#: A float agrees when it is off by no more than this many times what rounding the typed numbers does.
+INPUT_FACTOR = 4
+
+#: Library functions are good to a few units in the last place, and add up in another order.
+OPERATIONS_FACTOR = 16
+
+_CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def judge(value: float, proof: Proof, rtol: float = 1e-9, atol: float = 0.0) -> tuple[str, str | None, float | None]:
+    """A float's status, the reason in words, and how far rounding the typed numbers may move it.
+
+    Args:
+        value: what torch gave.
+        proof: what is true.
+        rtol: relative difference that is called agreement.
+        atol: absolute difference that is called agreement.
+    """
+    if proof.exact is None or proof.kind != "smooth":
+        status = "undefined" if proof.kind == "undecided" else proof.kind
+        return status, f"{proof.reason}; torch returned {_word(value)}", None
+    bound = proof.input_bound
+    if not math.isfinite(value):
+        return (*_not_finite(value, proof), bound)
+    true = Decimal(proof.exact)
+    off = _CONTEXT.subtract(Decimal(value), true).copy_abs()
+    if off <= _CONTEXT.multiply(Decimal(rtol), true.copy_abs()) + Decimal(atol) or off <= Decimal(INPUT_FACTOR * bound):
+        return "agree", None, bound
+    return (*_off(value, proof, true, off), bound)
+
+
+def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, str]:
+    """The verdict on a finite float that is too far from the truth."""
+    if off <= OPERATIONS_FACTOR * Decimal(proof.operations_bound):
+        place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
+        return "rounding", f"{_surviving(true, off)}: rounding in doubles loses the others{place}"
+    if proof.at_switch:
+        return "rounding", f"{proof.reason}; torch returned {_word(value)}, the slope of one side's formula there"
+    return "disagree", f"nothing explains the difference: torch returned {_word(value)}, the true value is {proof.exact}"
+
+
+def _surviving(true: Decimal, off: Decimal) -> str:
+    """How many leading digits of a float are right."""
+    digits = math.floor((true.copy_abs() / off).log10()) if true else 0
+    return "no digit is right" if digits <= 0 else f"{digits} digit{'s are' if digits > 1 else ' is'} right"
+
+
+def _not_finite(value: float, proof: Proof) -> tuple[str, str]:
+    """The verdict on nan or an infinity where there is a true value."""
+    returned = f"torch returned {_word(value)}"
+    if proof.effect.leaves:
+        size = "large" if proof.effect.leaves == "overflow" else "small"
+        return "rounding", f"{proof.worst_source or 'an operation'} is too {size} for doubles here; {returned}"
+    if proof.at_switch:
+        return "rounding", f"{proof.reason}; {returned}"
+    return "disagree", f"{returned}, and nothing explains it: the true value is {proof.exact}"
+
+
+def _word(value: float) -> str:
+    return "nan" if math.isnan(value) else repr(value)
+
+
+# ---- proofs, one call each
+
+
+def prove_value(tape: Tape, output: int) -> Proof:
+    """The value of an output."""
+    return _prover(tape).value(output)
+
+
+def prove_gradient(tape: Tape, output: int, wrt: Sequence[int]) -> list[Proof]:
+    """The derivatives of an output with respect to variable nodes."""
+    return _prover(tape).gradient(output, wrt)
+
+
+def prove_directional(tape: Tape, output: int, tangent: Mapping[int, int]) -> Proof:
+    """The derivative of an output along ``tangent`` (a constant node for each variable node)."""
+    return _prover(tape).directional(output, tangent)
+
+
+def prove_hessian(tape: Tape, output: int, wrt: Sequence[int]) -> list[list[Proof]]:
+    """The second derivatives of an output."""
+    return _prover(tape).hessian(output, wrt)
+
+
+def prove_hvp(tape: Tape, output: int, wrt: Sequence[int], tangent: Mapping[int, int]) -> list[Proof]:
+    """The Hessian of an output times ``tangent``."""
+    return _prover(tape).hvp(output, wrt, tangent)
+
+
+#: The prover of the latest tape: requests ask about one tape many times.
+_latest: list[Prover] = []
+
+
+def _prover(tape: Tape) -> Prover:
+    if not _latest or not _latest[0].proves(tape):
+        _latest[:] = [Prover(tape)]
+    return _latest[0]
+
+
+# ---- limits
+
+#: Largest constant, as a power of two: far beyond doubles, near enough to compute with.
+MOST_BITS = 1 << 20
+
+_PRECISION = 64
+
+
+def refuse_absurd(tape: Tape, roots: Iterable[int]) -> None:
+    """Refuse constants of a size that nobody means, from an estimate, before anything computes them.
+
+    Raises:
+        JacliError: naming the constant and its size.
+    """
+    wanted = tape.needed(list(roots))
+    bound = [tape.bound[node] for node in wanted if node in tape.bound]
+    values: dict[int, Any] = {}
+    with ctx.workprec(_PRECISION):
+        for node in sorted({*wanted, *tape.needed(bound)}):
+            value = values[node] = _estimate(tape, node, values)
+            if value is not None and _bits(value) > MOST_BITS:
+                raise _too_large(tape, node, _bits(value))
+
+
+def _estimate(tape: Tape, node: int, values: Mapping[int, Any]) -> Any:
+    """A constant node's value, or None for what is no number or depends on a variable."""
+    op, args, value = tape.ops[node]
+    if op == "number":
+        return exact(value)
+    given = [values[arg] for arg in args]
+    if op in ("variable", "select") or any(v is None for v in given):
+        return None
+    try:
+        return compute(op, given, value)
+    except NoValueError:
+        return None
+    except UnsureError as unsure:
+        if unsure.first is None and op in _EXPLOSIVE:
+            raise _too_large(tape, node, None) from None
+        return None
+
+
+#: What can leave even the exponents of balls.
+_EXPLOSIVE = frozenset(("exp", "pow", "sinh", "cosh", "gamma"))
+
+
+def _bits(value: object) -> float:
+    """The base-two logarithm of a number's size, roughly."""
+    if isinstance(value, fmpq):
+        return float(int(value.p).bit_length() - int(value.q).bit_length())
+    if not isinstance(value, arb):
+        return 0.0
+    mantissa, exponent = value.mid().man_exp()
+    return float(int(mantissa).bit_length() + int(exponent))
+
+
+def _too_large(tape: Tape, node: int, bits: float | None) -> JacliError:
+    source = tape.source(node)
+    name = f"the constant {source}" if source else "a constant of the point"
+    size = "more digits than can be counted" if bits is None else f"about {bits * math.log10(2):.1e} digits"
+    return JacliError(
+        f"{name} has {size.replace('e+0', 'e').replace('e+', 'e')} and cannot be a double",
+        tape.spans[node],
+        text=tape.text if source else None,
+        kind="limit",
+    )
