@@ -22,8 +22,8 @@ from jacli.result import Block, Entry, Named, Result, Share, entry_names
 #: Most entries of a dense matrix; beyond it the products that never build it are offered.
 MOST_DENSE = 250_000
 
-#: Most formulas that one result shows: they are for reading.
-MOST_FORMULAS = 4_000
+#: How many operations of derivative formulas one result holds: they are for reading, and SymPy takes its time.
+MOST_FORMULAS = 12_000
 
 #: Largest table of shares (outputs times variables).
 MOST_SHARES = 2_500
@@ -162,23 +162,22 @@ class Exact:
         self.columns = problem.column_nodes
 
     @cached_property
-    def expressions(self) -> dict[int, Any]:
-        """SymPy expressions of the outputs, where there are not too many to read."""
-        if len(self.outputs) > MOST_FORMULAS:
-            return {}
-        return symbols.expressions(self.tape, self.outputs)
+    def formulas(self) -> list[Mapping[str, Any] | None]:
+        """For each output entry, SymPy's derivatives by column name (absent: zero); None past the budget."""
+        result: list[Mapping[str, Any] | None] = [None] * len(self.outputs)
+        spent = 0
+        for index, node in enumerate(self.outputs):
+            expression = self.expressions.of(node)
+            if expression is not None:
+                spent += symbols.derived_size(expression)
+                result[index] = symbols.gradient(expression)
+            if spent > MOST_FORMULAS:
+                break
+        return result
 
     @cached_property
-    def gradients(self) -> list[Mapping[str, Any]]:
-        """For each output entry, its formulas by column name; columns it lacks are zero."""
-        result: list[Mapping[str, Any]] = []
-        budget = MOST_FORMULAS
-        for node in self.outputs:
-            expression = self.expressions.get(node)
-            found = {} if expression is None or budget <= 0 else symbols.gradient(expression)
-            budget -= len(found)
-            result.append(found)
-        return result
+    def expressions(self) -> symbols.Expressions:
+        return symbols.Expressions(self.tape, self.outputs)
 
     @cached_property
     def reached(self) -> list[set[int]]:
@@ -188,15 +187,22 @@ class Exact:
 
     def formula(self, row: int, column: str) -> Any:
         """SymPy's ``∂output/∂column``; None where there is none."""
-        if self.expressions.get(self.outputs[row]) is None:
-            return None
-        return self.gradients[row].get(column, symbols.sympy().S.Zero) if self._within_budget(row) else None
-
-    def _within_budget(self, row: int) -> bool:
-        return sum(map(len, self.gradients[:row])) < MOST_FORMULAS if row > MOST_FORMULAS // 64 else True
+        found = self.formulas[row]
+        return None if found is None else found.get(column, symbols.sympy().S.Zero)
 
     def read_as(self) -> list[str | None]:
-        return [symbols.text(self.expressions.get(node)) for node in self.outputs]
+        """The outputs as SymPy has them, as far as the budget for formulas goes."""
+        return [
+            None if found is None else symbols.text(self.expressions.of(node))
+            for node, found in zip(self.outputs, self.formulas, strict=True)
+        ]
+
+    def notes(self) -> tuple[str, ...]:
+        """What is missing among the formulas, if anything."""
+        missing = sum(found is None for found in self.formulas)
+        if not missing or len(self.outputs) == 1:
+            return ()
+        return (f"formulas are shown for {len(self.outputs) - missing} of {len(self.outputs)} outputs",)
 
     def weighted(self, weights: Vector) -> int:
         """The node of the outputs' weighted sum, outputs of weight zero left out."""
@@ -304,7 +310,7 @@ def hvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
     nodes = tangent.nodes(exact.tape)
     proofs = verify.prove_hvp(exact.tape, exact.outputs[0], exact.columns, dict(zip(exact.columns, nodes, strict=True)))
     values = _settled(problem, [computed.hvp(tangent.doubles)], [proofs], lambda f: [f.hvp(tangent.doubles)])[0]
-    formulas = _second_formulas(exact) if len(exact.columns) ** 2 <= MOST_FORMULAS else None
+    formulas = _second_formulas(exact) if len(exact.columns) ** 2 <= MOST_SHARES else None
     entries = [
         _entry(value, _product(exact, list(zip(formulas[i], nodes, strict=True))) if formulas else None, proof, tolerance)
         for i, (value, proof) in enumerate(zip(values, proofs, strict=True))
@@ -399,10 +405,10 @@ def _product(exact: Exact, parts: Sequence[tuple[Any, int]]) -> Any:
     if any(formula is None for formula, _ in parts):
         return None
     s = symbols.sympy()
-    constants = symbols.expressions(exact.tape, [node for _, node in parts])
-    if any(constants[node] is None for _, node in parts):
+    constants = [symbols.constant(exact.tape, node) for _, node in parts]
+    if any(constant is None for constant in constants):
         return None
-    return s.Add(*(constants[node] * formula for formula, node in parts))
+    return s.Add(*(constant * formula for constant, (formula, _) in zip(constants, parts, strict=True)))
 
 
 def _row_product(exact: Exact, index: int, nodes: Sequence[int]) -> Any:
@@ -423,7 +429,7 @@ def _second_formulas(exact: Exact) -> list[list[Any]]:
     rows = []
     for name in names:
         first = exact.formula(0, name)
-        second = None if first is None or len(names) ** 2 > MOST_FORMULAS else symbols.gradient(first)
+        second = None if first is None or len(names) ** 2 > MOST_SHARES else symbols.gradient(first)
         rows.append([None if second is None else second.get(other, zero) for other in names])
     return rows
 
@@ -456,7 +462,7 @@ def _result(
         tolerance.rtol,
         tolerance.atol,
         problem.remarks,
-        problem.notes(),
+        (*problem.notes(), *exact.notes()),
     )
 
 

@@ -46,32 +46,47 @@ def sympy() -> Any:
     return module
 
 
-def expressions(tape: Tape, roots: Sequence[int], bound: Mapping[int, int] | None = None) -> dict[int, Any]:
-    """A SymPy expression for each node that ``roots`` need; None where there is no formula.
+class Expressions:
+    """SymPy expressions of a tape's nodes, each built once, when it is asked for.
 
     Args:
         tape: the program.
-        roots: the nodes to express.
+        roots: the nodes that will be asked for (a sum among them is not flattened into another).
         bound: variables to replace by (constant) nodes; the others become real symbols.
     """
-    s = sympy()
-    uses = _uses(tape, roots)
-    values: dict[int, Any] = {}
-    sizes: dict[int, int] = {}
-    with deep(_FRAMES):
-        for node in _order(tape, roots, bound or {}):
-            op = tape.ops[node]
-            if bound and node in bound:
-                values[node], sizes[node] = values[bound[node]], sizes[bound[node]]
-                continue
-            sizes[node] = 1 + sum(sizes[arg] for arg in op.args)
-            try:
-                if sizes[node] > _MOST_OPERATIONS:
-                    raise NoFormula
-                values[node] = _expression(s, tape, node, op, values, uses)
-            except (NoFormula, RecursionError, OverflowError, TypeError, ValueError):
-                values[node] = None
-    return values
+
+    def __init__(self, tape: Tape, roots: Sequence[int], bound: Mapping[int, int] | None = None) -> None:
+        self.tape = tape
+        self.bound = bound or {}
+        self.uses = _uses(tape, roots)
+        self.values: dict[int, Any] = {}
+        self.sizes: dict[int, int] = {}
+
+    def of(self, root: int) -> Any:
+        """The expression of a node, or None where there is no formula."""
+        with deep(_FRAMES):
+            for node in _order(self.tape, [root], self.bound):
+                if node not in self.values:
+                    self._build(node)
+            return _closed(sympy(), self.values[root])
+
+    def _build(self, node: int) -> None:
+        op = self.tape.ops[node]
+        if node in self.bound:
+            self.values[node], self.sizes[node] = self.values[self.bound[node]], self.sizes[self.bound[node]]
+            return
+        self.sizes[node] = 1 + sum(self.sizes[arg] for arg in op.args)
+        try:
+            if self.sizes[node] > _MOST_OPERATIONS:
+                raise NoFormula
+            self.values[node] = _expression(sympy(), node, op, self.values, self.uses)
+        except (NoFormula, RecursionError, OverflowError, TypeError, ValueError):
+            self.values[node] = None
+
+
+def constant(tape: Tape, node: int) -> Any:
+    """The expression of a constant node, or None."""
+    return Expressions(tape, [node], tape.bound).of(node)
 
 
 def _order(tape: Tape, roots: Sequence[int], bound: Mapping[int, int]) -> list[int]:
@@ -101,7 +116,7 @@ def _uses(tape: Tape, roots: Sequence[int]) -> dict[int, int]:
     return uses
 
 
-def _expression(s: Any, tape: Tape, node: int, op: Op, values: Mapping[int, Any], uses: Mapping[int, int]) -> Any:
+def _expression(s: Any, node: int, op: Op, values: Mapping[int, Any], uses: Mapping[int, int]) -> Any:
     if op.op == "variable":
         return s.Symbol(op.value, real=True)
     if op.op == "number":
@@ -236,7 +251,6 @@ def gradient(expression: Any) -> dict[str, Any]:
     """
     s = sympy()
     with deep(_FRAMES):
-        expression = _closed(s, expression)
         steps = {step: s.Dummy(real=True) for step in expression.atoms(s.floor, s.ceiling)}
         back = {dummy: step for step, dummy in steps.items()}
         terms = s.Add.make_args(expression.xreplace(steps))
@@ -257,7 +271,7 @@ def _total(s: Any, parts: list[Any], back: Mapping[Any, Any]) -> Any:
 def _derivative(s: Any, term: Any, symbol: Any) -> Any:
     """The derivative away from jumps, where that of a sign is zero; None for what is no formula."""
     try:
-        if _derived_size(term) > _MOST_DERIVED:
+        if derived_size(term) > _MOST_DERIVED:
             return None
         result = term.diff(symbol)
         if result.has(s.DiracDelta):
@@ -267,7 +281,7 @@ def _derivative(s: Any, term: Any, symbol: Any) -> Any:
         return None
 
 
-def _derived_size(expression: Any) -> int:
+def derived_size(expression: Any) -> int:
     """About how many operations a derivative has: each factor's own, times the rest of its product (chain rule)."""
     sizes: list[tuple[int, int]] = []  # of the expressions seen: size, size of the derivative
     s = sympy()
@@ -289,7 +303,7 @@ def text(expression: Any) -> str | None:
         return None
     with deep(_FRAMES):
         try:
-            printed = sympy().sstr(_closed(sympy(), expression))
+            printed = sympy().sstr(expression)
         except (RecursionError, ValueError):  # ValueError: an integer too long to print
             return None
     return printed if len(printed) <= MOST_CHARACTERS else None
