@@ -51,16 +51,9 @@ class Floats:
     @classmethod
     def of(cls, problem: Problem) -> Floats:
         """The program as typed, arrays as arrays."""
-        t = floats.torch()
-        tensors = {
-            variable.name: t.tensor(variable.doubles, dtype=t.float64).reshape(variable.shape)
-            for variable in problem.variables
-        }
-        inputs = tuple(tensors[variable.name].requires_grad_() for variable in problem.wrt)
-        program = problem.program
-        values = floats.evaluate(program.nodes, program.outputs, tensors)
-        pairs = zip(program.outputs, problem.output_shapes, strict=True)
-        return cls(inputs, tuple(values[node].expand(shape) for node, shape in pairs))
+        inputs, values = evaluated(problem)
+        pairs = zip(problem.program.outputs, problem.output_shapes, strict=True)
+        return cls(tuple(inputs.values()), tuple(values[node].expand(shape) for node, shape in pairs))
 
     @classmethod
     def by_entries(cls, problem: Problem) -> Floats:
@@ -150,6 +143,20 @@ class Floats:
         return [number for part in parts for number in part.detach().reshape(-1).tolist()]
 
 
+def evaluated(problem: Problem, also: Sequence[int] = ()) -> tuple[dict[str, Any], dict[int, Any]]:
+    """The leaf tensors of the variables differentiated, and a tensor for every node that the outputs need.
+
+    ``also`` are further nodes to evaluate.
+    """
+    t = floats.torch()
+    tensors = {
+        variable.name: t.tensor(variable.doubles, dtype=t.float64).reshape(variable.shape)
+        for variable in problem.variables
+    }
+    inputs = {variable.name: tensors[variable.name].requires_grad_() for variable in problem.wrt}
+    return inputs, floats.evaluate(problem.program.nodes, [*problem.program.outputs, *also], tensors)
+
+
 class Exact:
     """The exact side of a problem: which entries can differ from zero, formulas, proofs."""
 
@@ -231,7 +238,7 @@ def jacobian(problem: Problem, tolerance: Tolerance, weights: Vector | None = No
     entries = (_row(exact, index, row, proofs[index], tolerance) for index, row in enumerate(rows))
     block = Block("jacobian", row_names(problem), problem.columns, tuple(entries))
     blocks = [block] if weights is None else [block, _vjp_block(problem, computed, exact, weights, tolerance)]
-    return _result("jacobian", problem, computed, exact, blocks, weights=weights, tolerance=tolerance, rows=rows)
+    return assembled("jacobian", problem, computed, exact, blocks, weights=weights, tolerance=tolerance, rows=rows)
 
 
 def vjp(problem: Problem, weights: Vector, tolerance: Tolerance) -> Result:
@@ -242,7 +249,7 @@ def vjp(problem: Problem, weights: Vector, tolerance: Tolerance) -> Result:
     exact = Exact(problem)
     block = _vjp_block(problem, computed, exact, weights, tolerance)
     rows = computed.rows() if problem.output_size * len(problem.columns) <= MOST_SHARES else []
-    return _result("vjp", problem, computed, exact, [block], weights=weights, tolerance=tolerance, rows=rows)
+    return assembled("vjp", problem, computed, exact, [block], weights=weights, tolerance=tolerance, rows=rows)
 
 
 def grad(problem: Problem, tolerance: Tolerance) -> Result:
@@ -256,7 +263,7 @@ def grad(problem: Problem, tolerance: Tolerance) -> Result:
     values = _settled(problem, computed.rows(), proofs, Floats.rows)[0]
     row = _row(exact, 0, values, proofs[0], tolerance)
     block = Block("grad", row_names(problem), problem.columns, (row,), vector=True)
-    return _result("grad", problem, computed, exact, [block], tolerance=tolerance)
+    return assembled("grad", problem, computed, exact, [block], tolerance=tolerance)
 
 
 def jvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
@@ -278,7 +285,7 @@ def jvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
     )
     block = Block("jvp", ("jvp",), row_names(problem), (entries,), vector=True)
     rows = computed.rows() if problem.output_size * len(problem.columns) <= MOST_SHARES else []
-    return _result("jvp", problem, computed, exact, [block], tangent=tangent, tolerance=tolerance, rows=rows)
+    return assembled("jvp", problem, computed, exact, [block], tangent=tangent, tolerance=tolerance, rows=rows)
 
 
 def hessian(problem: Problem, tolerance: Tolerance) -> Result:
@@ -297,7 +304,7 @@ def hessian(problem: Problem, tolerance: Tolerance) -> Result:
         tuple(_entry(values[i][j], formulas[i][j], proofs[i][j], tolerance) for j in range(count)) for i in range(count)
     )
     block = Block("hessian", problem.columns, problem.columns, rows)
-    return _result("hessian", problem, computed, exact, [block], tolerance=tolerance)
+    return assembled("hessian", problem, computed, exact, [block], tolerance=tolerance)
 
 
 def hvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
@@ -316,7 +323,7 @@ def hvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
         for i, (value, proof) in enumerate(zip(values, proofs, strict=True))
     ]
     block = Block("hvp", ("hvp",), problem.columns, (tuple(entries),), vector=True)
-    return _result("hvp", problem, computed, exact, [block], tangent=tangent, tolerance=tolerance)
+    return assembled("hvp", problem, computed, exact, [block], tangent=tangent, tolerance=tolerance)
 
 
 # ---- entries
@@ -378,25 +385,45 @@ def _entry(value: float, formula: Any, proof: verify.Proof, tolerance: Tolerance
 
 
 def _vjp_block(problem: Problem, computed: Floats, exact: Exact, weights: Vector, tolerance: Tolerance) -> Block:
-    total = exact.weighted(weights)
-    proofs = _proofs(exact, total, set(exact.columns).intersection(exact.tape.needed([total])))
-    values = _settled(problem, [computed.vjp(weights.doubles)], [proofs], lambda f: [f.vjp(weights.doubles)])[0]
-    nodes = weights.nodes(exact.tape)
-    parts = _column_parts(exact, nodes)
-    entries = tuple(
-        ZERO if proof is None else _entry(value, _product(exact, parts.get(name, [])), proof, tolerance)
-        for name, value, proof in zip(problem.columns, values, proofs, strict=True)
-    )
+    def values(proofs: Proofs) -> list[float]:
+        return _settled(problem, [computed.vjp(weights.doubles)], [proofs], lambda f: [f.vjp(weights.doubles)])[0]
+
+    entries = weighted_entries(exact, [weights], values, tolerance)
     return Block("vjp", ("vjp",), problem.columns, (entries,), vector=True)
 
 
-def _column_parts(exact: Exact, weights: Sequence[int]) -> dict[str, list[tuple[Any, int]]]:
-    """For each column, the formulas of the outputs that depend on it with their weights."""
+def weighted_entries(
+    exact: Exact, rows: Sequence[Vector], values: Callable[[Proofs], Sequence[float]], tolerance: Tolerance
+) -> tuple[Entry, ...]:
+    """``weights · J``, added up over several rows of weights, an entry a column.
+
+    ``values`` gives the floats, knowing the proofs; where the program cannot depend on a column they are 0.
+    """
+    total = _sum(exact.tape, [exact.weighted(weights) for weights in rows])
+    proofs = _proofs(exact, total, set(exact.columns).intersection(exact.tape.needed([total])))
+    parts = _column_parts(exact, [weights.nodes(exact.tape) for weights in rows])
+    names = exact.problem.columns
+    return tuple(
+        ZERO if proof is None else _entry(value, _product(exact, parts.get(name, [])), proof, tolerance)
+        for name, value, proof in zip(names, values(proofs), proofs, strict=True)
+    )
+
+
+def _sum(tape: Tape, nodes: Sequence[int]) -> int:
+    total = nodes[0]
+    for node in nodes[1:]:
+        total = tape.add("add", total, node)
+    return total
+
+
+def _column_parts(exact: Exact, rows: Sequence[Sequence[int]]) -> dict[str, list[tuple[Any, int]]]:
+    """For each column, the formulas of the outputs that depend on it, each with its weights (one a row)."""
     parts: dict[str, list[tuple[Any, int]]] = {}
     names = dict(zip(exact.columns, exact.problem.columns, strict=True))
-    for index, weight in enumerate(weights):
-        for column in exact.reached[index]:
-            parts.setdefault(names[column], []).append((exact.formula(index, names[column]), weight))
+    for weights in rows:
+        for index, weight in enumerate(weights):
+            for column in exact.reached[index]:
+                parts.setdefault(names[column], []).append((exact.formula(index, names[column]), weight))
     return parts
 
 
@@ -437,7 +464,7 @@ def _second_formulas(exact: Exact) -> list[list[Any]]:
 # ---- the result
 
 
-def _result(
+def assembled(
     command: str,
     problem: Problem,
     computed: Floats,
@@ -449,6 +476,7 @@ def _result(
     tangent: Vector | None = None,
     rows: Sequence[Sequence[float]] = (),
 ) -> Result:
+    """The result of a command: what every command tells, and its own blocks."""
     return Result(
         command,
         problem.program.text,

@@ -92,11 +92,142 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """An array at one moment, flattened row-major. ``values`` is None where torch holds None: no gradient yet."""
+
+    name: str
+    shape: tuple[int, ...]
+    values: tuple[float, ...] | None
+
+    def to_json(self) -> Any:
+        """The values in their shape, or None."""
+        return None if self.values is None else nested(self.values, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a step of the chain rule passes on to one of its arguments.
+
+    Attributes:
+        to: the argument: a variable, a statement's name, or the text it was read from.
+        step: the argument's own step, counted from 1, or None for a variable, which only collects.
+        derivative: the local derivative, one row an entry of the step's node and one column an entry of the argument;
+            of an entrywise operation a single row, the diagonal; empty where that would be too large.
+        entrywise: entry i of the node depends on entry i of the argument only.
+        gradient: incoming gradient times local derivative, in the argument's shape.
+    """
+
+    to: str
+    step: int | None
+    derivative: tuple[tuple[float, ...], ...]
+    entrywise: bool
+    gradient: Held
+
+    def to_json(self) -> dict[str, Any]:
+        """The document's ``passes`` entry."""
+        derivative: Any = [nested(row) for row in self.derivative] or None
+        if derivative and self.entrywise:
+            derivative = nested(self.derivative[0], self.gradient.shape)
+        return {
+            "to": self.to,
+            "step": self.step,
+            "entrywise": self.entrywise,
+            "derivative": derivative,
+            "gradient": self.gradient.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One intermediate result in the order of the backward pass, with the gradient that torch handed to it."""
+
+    source: str
+    value: Held
+    gradient: Held
+    passes: tuple[Passed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of ``backward``.
+
+    Attributes:
+        gradient: the weights, flattened over all outputs; one 1.0 where a scalar output needed none.
+        given: whether they were typed.
+        rows: each row of the Jacobian times its weight; empty where there would be too many.
+        total: the sum of these rows: what the call adds.
+        column: the Jacobian times the weights, which torch does not compute; None unless the Jacobian is square.
+        before, after: every variable's ``.grad``.
+        steps: the chain rule, where it was asked for.
+    """
+
+    gradient: tuple[float, ...]
+    given: bool
+    rows: tuple[tuple[float, ...], ...]
+    total: tuple[float, ...]
+    column: tuple[float, ...] | None
+    before: tuple[Held, ...]
+    after: tuple[Held, ...]
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """The calls of ``backward`` on one graph, and the Jacobian that explains them (empty where too large)."""
+
+    calls: tuple[Call, ...]
+    jacobian: tuple[tuple[float, ...], ...]
+    symmetric: bool | None  # None unless the Jacobian is square with more than one row
+
+    def to_json(self, shapes: Sequence[Sequence[int]]) -> dict[str, Any]:
+        """The document's keys; ``shapes`` are the outputs'."""
+        document: dict[str, Any] = {
+            "jacobian": [nested(row) for row in self.jacobian] or None,
+            "calls": [_call(call, shapes) for call in self.calls],
+            "grad": {held.name: held.to_json() for held in self.calls[-1].after},
+            "symmetric": self.symmetric,
+        }
+        steps = [
+            {
+                "call": number,
+                "step": index,
+                "node": step.value.name,
+                "source": step.source,
+                "value": step.value.to_json(),
+                "gradient": step.gradient.to_json(),
+                "passes": [passed.to_json() for passed in step.passes],
+            }
+            for number, call in enumerate(self.calls, start=1)
+            for index, step in enumerate(call.steps, start=1)
+        ]
+        return document | ({"steps": steps} if steps else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An intermediate result that was asked for: its text, its value, and the gradient that reached it."""
+
+    source: str
+    value: Held
+    gradient: Held
+
+    def to_json(self) -> dict[str, Any]:
+        """The document's ``shown`` entry."""
+        return {
+            "name": self.value.name,
+            "source": self.source,
+            "shape": list(self.value.shape),
+            "value": self.value.to_json(),
+            "gradient": self.gradient.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """Everything that one request found out.
 
-    ``blocks`` come in the order to print; ``extra`` holds further top-level JSON keys of a command (backward's
-    calls, check's witnesses), already in JSON form.
+    ``blocks`` come in the order to print; ``extra`` holds further top-level JSON keys of a command (check's
+    witnesses), already in JSON form.
     """
 
     command: str
@@ -112,6 +243,8 @@ class Result:
     atol: float = 0.0
     remarks: tuple[str, ...] = ()  # for standard error
     notes: tuple[str, ...] = ()  # for footnotes of the table: definitions, conventions
+    backward: Backward | None = None
+    shown: tuple[Shown, ...] = ()  # intermediate results that were asked for
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -149,6 +282,10 @@ class Result:
             if block.key in ("jvp", "hvp") and self.tangent is not None:
                 document["tangent"] = list(self.tangent)
             document |= _block_keys(block)
+        if self.backward is not None:
+            document |= self.backward.to_json([output.shape for output in self.outputs])
+        if self.shown:
+            document["shown"] = [shown.to_json() for shown in self.shown]
         return document | dict(self.extra) | {"verdict": self.verdict}
 
 
@@ -165,6 +302,33 @@ def _block_keys(block: Block) -> dict[str, Any]:
         prefix + "reasons": [[e.reason for e in row] for row in block.rows],
     }
     return {key: rows[0] if block.vector else rows for key, rows in keys.items()}
+
+
+def _call(call: Call, shapes: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """The gradient has the output's shape; of several outputs it is a list with one array for each."""
+    start, parts = 0, []
+    for shape in shapes:
+        size = math.prod(shape)
+        parts.append(nested(call.gradient[start : start + size], shape))
+        start += size
+    return {
+        "gradient": parts[0] if len(parts) == 1 else parts,
+        "rows": [nested(row) for row in call.rows] or None,
+        "sum": nested(call.total),
+        "column": None if call.column is None else nested(call.column),
+        "before": {held.name: held.to_json() for held in call.before},
+        "after": {held.name: held.to_json() for held in call.after},
+    }
+
+
+def nested(values: Sequence[float], shape: Sequence[int] | None = None) -> Any:
+    """Numbers as strict JSON: a flat list, or nested in a shape (a bare number for the shape ``()``)."""
+    items: list[Any] = [_number(value) for value in values]
+    if shape is None:
+        return items
+    for size in reversed(shape[1:]):
+        items = [items[i : i + size] for i in range(0, len(items), size)] if size else [[] for _ in range(shape[0])]
+    return items if shape else items[0]
 
 
 def _number(value: float | None) -> float | None:
