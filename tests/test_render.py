@@ -106,14 +106,14 @@ Jacobian, 2 × 2: rows are outputs, columns are variables
 └────┴─────┴──────┘
 
 Jacobian, entry by entry
-┌─────────┬───────┬─────────┬───────┬──────────┬────────┬─────────┐
-│ entry   │ torch │ formula │ exact │ off by ≈ │ digits │ verdict │
-├─────────┼───────┼─────────┼───────┼──────────┼────────┼─────────┤
-│ ∂f0/∂x0 │   4.0 │ 2*x0    │     4 │        0 │    all │ agree   │
-│ ∂f0/∂x1 │   1.0 │ 1       │     1 │        0 │    all │ agree   │
-│ ∂f1/∂x0 │   2.0 │ 2       │     2 │        0 │    all │ agree   │
-│ ∂f1/∂x1 │  48.0 │ 3*x1**2 │    48 │        0 │    all │ agree   │
-└─────────┴───────┴─────────┴───────┴──────────┴────────┴─────────┘
+┌─────────┬─────────┬───────┬───────┬──────────┬────────┬─────────┐
+│ entry   │ formula │ torch │ exact │ off by ≈ │ digits │ verdict │
+├─────────┼─────────┼───────┼───────┼──────────┼────────┼─────────┤
+│ ∂f0/∂x0 │ 2*x0    │   4.0 │     4 │        0 │    all │ agree   │
+│ ∂f0/∂x1 │ 1       │   1.0 │     1 │        0 │    all │ agree   │
+│ ∂f1/∂x0 │ 2       │   2.0 │     2 │        0 │    all │ agree   │
+│ ∂f1/∂x1 │ 3*x1**2 │  48.0 │    48 │        0 │    all │ agree   │
+└─────────┴─────────┴───────┴───────┴──────────┴────────┴─────────┘
 
 VJP = weights · Jacobian: what each output contributes
 ┌────────┬────────┬─────┬──────┐
@@ -126,12 +126,12 @@ VJP = weights · Jacobian: what each output contributes
 └────────┴────────┴─────┴──────┘
 
 VJP = weights · Jacobian, entry by entry
-┌────────┬───────┬─────────────┬───────┬──────────┬────────┬─────────┐
-│ entry  │ torch │ formula     │ exact │ off by ≈ │ digits │ verdict │
-├────────┼───────┼─────────────┼───────┼──────────┼────────┼─────────┤
-│ vjp x0 │   8.0 │ 2*x0 + 4    │     8 │        0 │    all │ agree   │
-│ vjp x1 │  97.0 │ 6*x1**2 + 1 │    97 │        0 │    all │ agree   │
-└────────┴───────┴─────────────┴───────┴──────────┴────────┴─────────┘
+┌────────┬─────────────┬───────┬───────┬──────────┬────────┬─────────┐
+│ entry  │ formula     │ torch │ exact │ off by ≈ │ digits │ verdict │
+├────────┼─────────────┼───────┼───────┼──────────┼────────┼─────────┤
+│ vjp x0 │ 2*x0 + 4    │   8.0 │     8 │        0 │    all │ agree   │
+│ vjp x1 │ 6*x1**2 + 1 │  97.0 │    97 │        0 │    all │ agree   │
+└────────┴─────────────┴───────┴───────┴──────────┴────────┴─────────┘
 
 verdict: agree (6 agree; relative tolerance 1e-09)
 """
@@ -156,13 +156,13 @@ f0    0.0     0.1     0.0
 f1  1e-05    -inf     0.0
 
 Jacobian, entry by entry
-entry        torch  formula               exact  off by ~  digits  verdict
-df0/dx         0.0  sign(x)/3              none         -       -  kink [1]
-df0/db[0,0]    0.1  b[0,0]                  0.1   5.6e-18      16  agree
-df0/db[0,1]    0.0  none                      0         0     all  agree [2]
-df1/dx       1e-05  0          0.00001000000001  -1.0e-14       9  disagree
-df1/db[0,0]   -inf  log(y)                 none         -       -  edge [3]
-df1/db[0,1]    0.0  0                         0         0     all  agree
+entry        formula    torch             exact  off by ~  digits  verdict
+df0/dx       sign(x)/3    0.0              none         -       -  kink [1]
+df0/db[0,0]  b[0,0]       0.1               0.1   5.6e-18      16  agree
+df0/db[0,1]  none         0.0                 0         0     all  agree [2]
+df1/dx       0          1e-05  0.00001000000001  -1.0e-14       9  disagree
+df1/db[0,0]  log(y)      -inf              none         -       -  edge [3]
+df1/db[0,1]  0            0.0                 0         0     all  agree
 
 [1] slope from the left -0.5, from the right 0.5; abs has a corner at 0
 [2] no formula in time
@@ -187,7 +187,7 @@ def test_markdown() -> None:
 """
         in answer
     )
-    assert "| `∂f1/∂x` | 1e-05 | `0` | 1e-05 | -1.0e-14 | 9 | `disagree` |" in answer
+    assert "| `∂f1/∂x` | `0` | 1e-05 | 1e-05 | -1.0e-14 | 9 | `disagree` |" in answer
     assert answer.endswith("; relative tolerance 1e-06, absolute 1e-12)**\n")
 
 

@@ -202,10 +202,10 @@ def _details(
         title += f": the {len(rows)} of {size} that do not agree (--format csv or json has all, --format npy the array)"
     return Table(
         title,
-        ("entry", "torch", "formula", "exact", "off by ≈", "digits", "verdict"),
+        ("entry", "formula", "torch", "exact", "off by ≈", "digits", "verdict"),
         tuple(rows),
-        words=frozenset({0, 2, 6}),
-        formula=2,
+        words=frozenset({0, 1, 6}),
+        formula=1,
         verdict=6,
     )
 
@@ -214,8 +214,8 @@ def _detail(label: str, entry: Entry, options: Options, footnotes: _Footnotes) -
     why = _explanation(entry, options)
     return (
         label,
-        show(entry.value, options.digits),
         _formula(entry.symbolic, footnotes) if entry.symbolic is not None else "none",
+        show(entry.value, options.digits),
         show_exact(entry.exact, options.digits) or "none",
         show_difference(entry),
         agreeing_digits(entry),

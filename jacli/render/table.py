@@ -1,7 +1,7 @@
 """Boxes and colour for a person at a terminal, drawn by rich.
 
-Nothing is ever cut: without a width the tables are as wide as they need to be; with one, a grid folds into blocks of
-columns, a long formula wraps, and a list of entries that still does not fit becomes one record an entry.
+Nothing is ever cut: without a width the tables are as wide as they need to be; with one, a table folds into blocks of
+columns, a long formula wraps, and where not even one column fits beside the first, each row becomes a record.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ STYLES = {
     "disagree": "bold red",
 }
 
-#: A wrapped formula narrower than this is no longer read; records are better.
-NARROWEST_FORMULA = 16
+#: A formula is wrapped no narrower than this.
+NARROWEST_FORMULA = 24
 UNBOUNDED = 1_000_000
 
 
@@ -65,17 +65,25 @@ def draw(parts: Sequence[Sequence[RenderableType]], options: Options) -> str:
 def _draw(section: Section, width: int | None) -> Iterator[RenderableType]:
     match section:
         case Facts(lines):
-            yield from (_labelled(f"{label:<12}", text) for label, text in lines)
+            yield from (_labelled(f"{label:<12}", text, width) for label, text in lines)
         case Notes(lines):
-            yield from (_labelled(f"{mark} " if mark else "", text) for mark, text in lines)
+            yield from (_labelled(f"{mark} " if mark else "", text, None) for mark, text in lines)
         case Verdict(status, text):
             yield Text(text, style=STYLES[status])
         case Table():
             yield from draw_table(section, width)
 
 
-def _labelled(label: str, text: str) -> Text:
-    return Text.assemble((label, "dim"), text)
+def _labelled(label: str, text: str, width: int | None) -> Text:
+    """``text`` after its label; with a width, broken after commas, for ``x1 = 2.0`` is read as one."""
+    lines = [""]
+    for part in text.split(", "):
+        if lines[-1] and width is not None and width_of(f"{label}{lines[-1]}, {part},") > width:
+            lines[-1] += ","
+            lines.append(part)
+        else:
+            lines[-1] += f", {part}" if lines[-1] else part
+    return Text.assemble((label, "dim"), ("\n" + " " * len(label)).join(lines))
 
 
 def draw_table(table: Table, width: int | None) -> Iterator[RenderableType]:
@@ -84,12 +92,13 @@ def draw_table(table: Table, width: int | None) -> Iterator[RenderableType]:
     if not table.rows:
         return
     widths = [max(map(width_of, column)) for column in zip(table.header, *table.rows, strict=True)]
-    if width is None or _box_width(widths) <= width:
+    if width is None:
         yield _box(table, range(len(widths)))
-    elif table.formula is None:
+        return
+    if table.formula is not None:  # the only column that rich is allowed to wrap
+        widths[table.formula] = min(widths[table.formula], max(NARROWEST_FORMULA, width // 2))
+    if all(_box_width([widths[0], other]) <= width for other in widths[1:]):
         yield from (_box(table, columns) for columns in _blocks(widths, width))
-    elif _box_width(widths) - widths[table.formula] + NARROWEST_FORMULA <= width:
-        yield _box(table, range(len(widths)))  # rich wraps the formula: the only column allowed to
     else:
         yield from _records(table)
 
@@ -99,7 +108,7 @@ def _box_width(widths: Sequence[int]) -> int:
 
 
 def _blocks(widths: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Runs of columns that fit, each led by column 0; a column too wide on its own gets a block to itself."""
+    """Runs of columns that fit, each led by column 0."""
     block = [0]
     for column in range(1, len(widths)):
         if len(block) > 1 and _box_width([widths[i] for i in (*block, column)]) > width:
@@ -115,7 +124,7 @@ def _box(table: Table, columns: Sequence[int]) -> RichTable:
         box.add_column(
             Text(table.header[index]),
             justify="left" if index in table.words else "right",
-            no_wrap=table.formula is not None and index != table.formula,
+            no_wrap=index != table.formula,
             overflow="fold",
         )
     for number, row in enumerate(table.rows):
