@@ -13,13 +13,23 @@ from jacli.version import __version__
 if TYPE_CHECKING:
     from jacli.api import backward, check, grad, hessian, hvp, jacobian, jvp, read, vjp
 
-_API = ("backward", "check", "grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp")
-
-__all__ = ["JacliError", "__version__", *_API]
+__all__ = [
+    "JacliError",
+    "__version__",
+    "backward",
+    "check",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "read",
+    "vjp",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _API:
+    if name in __all__:
         from jacli import api
 
         return getattr(api, name)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jacli.language.parser import read
 from jacli.problem import Problem, prepare, read_vector
 from jacli.result import Result
 
-__all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp"]
+__all__ = ["backward", "grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp"]
 
 
 def jacobian(
-    text: str, at: Any, *, wrt: Any = None, vars: Any = None, weights: Any = None, rtol: float = 1e-9, atol: float = 0.0
+    text: str,
+    at: Any,
+    *,
+    wrt: Any = None,
+    vars: Any = None,
+    weights: Any = None,
+    show: Any = (),
+    rtol: float = 1e-9,
+    atol: float = 0.0,
 ) -> Result:
     """The full Jacobian of a program at a point, and ``weights · J`` when weights are given.
 
@@ -22,8 +32,11 @@ def jacobian(
         wrt: names to differentiate by, in this order; the other variables are held fixed.
         vars: the order in which a point without names binds the variables.
         weights: one number an output entry, flat or in the outputs' shape.
-        rtol, atol: a float agrees when ``|float - exact| <= rtol*|exact| + atol``, or rounding the typed numbers to
-            doubles explains the difference.
+        show: names of statements whose values are wanted too, and the gradients that reach them where there are
+            weights, or one scalar output.
+        rtol: relative tolerance; a float agrees when ``|float - exact| <= rtol*|exact| + atol``, or rounding the
+            typed numbers to doubles explains the difference.
+        atol: absolute tolerance.
 
     Raises:
         JacliError: when the request is wrong; nothing was computed.
@@ -32,17 +45,27 @@ def jacobian(
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
     row = None if weights is None else _weights(problem, weights)
-    return calculus.jacobian(problem, calculus.Tolerance(rtol, atol), row)
+    tell = _shower(problem, show, None if row is None else row.doubles)
+    return tell(calculus.jacobian(problem, calculus.Tolerance(rtol, atol), row))
 
 
 def vjp(
-    text: str, at: Any, weights: Any, *, wrt: Any = None, vars: Any = None, rtol: float = 1e-9, atol: float = 0.0
+    text: str,
+    at: Any,
+    weights: Any,
+    *,
+    wrt: Any = None,
+    vars: Any = None,
+    show: Any = (),
+    rtol: float = 1e-9,
+    atol: float = 0.0,
 ) -> Result:
     """``weights · J``, as torch's ``backward(gradient=weights)`` computes it. Arguments as for ``jacobian``."""
     from jacli import calculus
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
-    return calculus.vjp(problem, _weights(problem, weights), calculus.Tolerance(rtol, atol))
+    row = _weights(problem, weights)
+    return _shower(problem, show, row.doubles)(calculus.vjp(problem, row, calculus.Tolerance(rtol, atol)))
 
 
 def jvp(
@@ -55,11 +78,14 @@ def jvp(
     return calculus.jvp(problem, _tangent(problem, tangent), calculus.Tolerance(rtol, atol))
 
 
-def grad(text: str, at: Any, *, wrt: Any = None, vars: Any = None, rtol: float = 1e-9, atol: float = 0.0) -> Result:
+def grad(
+    text: str, at: Any, *, wrt: Any = None, vars: Any = None, show: Any = (), rtol: float = 1e-9, atol: float = 0.0
+) -> Result:
     """The gradient of a program with one scalar output. Arguments as for ``jacobian``."""
     from jacli import calculus
 
-    return calculus.grad(prepare(text, at, vars=vars, wrt=wrt), calculus.Tolerance(rtol, atol))
+    problem = prepare(text, at, vars=vars, wrt=wrt)
+    return _shower(problem, show)(calculus.grad(problem, calculus.Tolerance(rtol, atol)))
 
 
 def hessian(text: str, at: Any, *, wrt: Any = None, vars: Any = None, rtol: float = 1e-9, atol: float = 0.0) -> Result:
@@ -77,6 +103,66 @@ def hvp(
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
     return calculus.hvp(problem, _tangent(problem, tangent), calculus.Tolerance(rtol, atol))
+
+
+def backward(
+    text: str,
+    at: Any,
+    *,
+    gradients: Any = (),
+    retain_graph: bool = False,
+    zero_grad: bool = False,
+    explain: bool = False,
+    show: Any = (),
+    wrt: Any = None,
+    vars: Any = None,
+    rtol: float = 1e-9,
+    atol: float = 0.0,
+) -> Result:
+    """What torch's ``backward`` leaves in ``.grad``, call by call.
+
+    Args:
+        text, at, wrt, vars, rtol, atol: as for ``jacobian``.
+        gradients: one gradient a call, each with one number an output entry, flat or in the output's shape; none for
+            a scalar output.
+        retain_graph: keep the graph after each call, as more than one call needs.
+        zero_grad: set every ``.grad`` to zero before each further call; without it calls add up.
+        explain: tell the chain rule step by step.
+        show: names of statements whose values and gradients are wanted too.
+
+    Raises:
+        JacliError: what torch would refuse, and every wrong request; nothing was computed.
+    """
+    from jacli import backprop, calculus
+
+    problem = prepare(text, at, vars=vars, wrt=wrt)
+    return backprop.backward(
+        problem,
+        (gradients,) if isinstance(gradients, str) else gradients,
+        calculus.Tolerance(rtol, atol),
+        retain_graph=retain_graph,
+        zero_grad=zero_grad,
+        explain=explain,
+        show=show,
+    )
+
+
+def _shower(problem: Problem, show: Any, weights: Sequence[float] | None = None) -> Callable[[Result], Result]:
+    """Adds to a result the statements to show: names are checked now, tensors are asked for later."""
+    if not show:
+        return lambda result: result
+    from jacli import intermediate
+
+    names = intermediate.names_to_show(problem.program, show)
+    if weights is None and problem.output_size == 1:
+        weights = (1.0,)
+
+    def add(result: Result) -> Result:
+        graph = intermediate.Graph.of(problem, names)
+        gradients = {} if weights is None else intermediate.weighted_gradients(graph, names, weights)
+        return replace(result, shown=intermediate.shown(graph, names, gradients))
+
+    return add
 
 
 def _weights(problem: Problem, given: Any) -> Any:

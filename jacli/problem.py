@@ -41,9 +41,11 @@ class Variable:
 
     @property
     def entries(self) -> tuple[str, ...]:
+        """Names of the entries, row-major."""
         return entry_names(self.name, self.shape)
 
     def named(self) -> Named:
+        """The variable as results show it."""
         return Named(self.name, self.shape, self.entries, self.doubles)
 
 
@@ -69,6 +71,7 @@ class Problem:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
+        """All of them, those differentiated first."""
         return (*self.wrt, *self.fixed)
 
     @property
@@ -78,14 +81,17 @@ class Problem:
 
     @property
     def column_nodes(self) -> tuple[int, ...]:
+        """The columns' nodes on the exact tape."""
         return tuple(node for variable in self.wrt for node in variable.nodes)
 
     @property
     def output_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The outputs' shapes, in order."""
         return tuple(self.shapes[node] for node in self.program.outputs)
 
     @property
     def output_size(self) -> int:
+        """How many entries the outputs have together: the rows of the Jacobian."""
         return sum(map(math.prod, self.output_shapes))
 
     def notes(self) -> tuple[str, ...]:
@@ -93,7 +99,9 @@ class Problem:
         used = {node.op for node in self.program.nodes}
         rows = [ROWS[op] for op in sorted(used & ROWS.keys()) if ROWS[op].listed]
         return tuple(
-            f"{row.name}: {row.meaning}; {row.definition}" for row in rows if row.definition and row.kind == "elementwise"
+            f"{row.name}: {row.meaning}; {row.definition}"
+            for row in rows
+            if row.definition and row.kind == "elementwise"
         )
 
 
@@ -122,7 +130,9 @@ def prepare(text: str, at: Any, *, vars: Any = None, wrt: Any = None, point: Poi
     variables = {name: _variable(name, shapes[name], value, lowered) for name, value in values.items()}
     chosen = _chosen(variables, wrt)
     remarks = tuple(
-        f"{name} is given a value but not used: its derivatives are 0" for name in chosen if name not in program.variables
+        f"{name} is given a value but not used: its derivatives are 0"
+        for name in chosen
+        if name not in program.variables
     )
     return Problem(
         program,
@@ -154,17 +164,17 @@ def bind(program: Program, point: Point, order: tuple[str, ...] | None) -> dict[
         return _bind_by_name(program, point, order)
     names = order if order is not None else tuple(program.variables)
     if order is not None:
-        _check_all_named(program, order, "--vars", point)
+        _check_all_named(program, order, "--vars")
     if len(names) == 1 and len(point.items) > 1 and _only_indexed(program, names[0]):
         return {names[0]: _vector(point.items)}
     if len(names) != len(point.items):
-        raise _wrong_count(program, names, point)
+        raise _wrong_count(names, point)
     return {name: item.value for name, item in zip(names, point.items, strict=True)}
 
 
 def _bind_by_name(program: Program, point: Point, order: tuple[str, ...] | None) -> dict[str, Data | Program]:
     values = {item.name: item.value for item in point.items if item.name is not None}
-    _check_all_named(program, tuple(values), "the point", point)
+    _check_all_named(program, tuple(values), "the point")
     for name in order or ():
         if name not in values:
             raise JacliError(f"{name} is in --vars but has no value in the point", kind="point")
@@ -172,7 +182,7 @@ def _bind_by_name(program: Program, point: Point, order: tuple[str, ...] | None)
     return {name: values[name] for name in names}
 
 
-def _check_all_named(program: Program, names: Sequence[str], where: str, point: Point) -> None:
+def _check_all_named(program: Program, names: Sequence[str], where: str) -> None:
     known = set(names)
     missing = [name for name in program.variables if name not in known]
     if not missing:
@@ -193,7 +203,7 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _wrong_count(program: Program, names: Sequence[str], point: Point) -> JacliError:
+def _wrong_count(names: Sequence[str], point: Point) -> JacliError:
     given = len(point.items)
     variables = f"{len(names)} variable{'s' * (len(names) != 1)}" + (f" ({_listed(names)})" if names else "")
     hints = []
@@ -206,7 +216,9 @@ def _wrong_count(program: Program, names: Sequence[str], point: Point) -> JacliE
     if len(names) > 1 or given < len(names):
         hints.append("name them: " + ", ".join(f"{name}=…" for name in names[:4]) + (", …" if len(names) > 4 else ""))
     values = f"{given} value{'s' * (given != 1)}"
-    return JacliError(f"the expression has {variables} but the point has {values}", None, "; ".join(hints) or None, kind="point")
+    return JacliError(
+        f"the expression has {variables} but the point has {values}", None, "; ".join(hints) or None, kind="point"
+    )
 
 
 def _with_points(point: Point) -> str:
@@ -224,7 +236,9 @@ def _only_indexed(program: Program, name: str) -> bool:
 def _vector(items: Sequence[Item]) -> Data | Program:
     values = [item.value for item in items]
     if all(isinstance(value, Data) and value.shape == () for value in values):
-        return Data((len(values),), tuple(number for value in values if isinstance(value, Data) for number in value.numbers))
+        return Data(
+            (len(values),), tuple(number for value in values if isinstance(value, Data) for number in value.numbers)
+        )
     return read_point({"x": [_text_of(value) for value in values]}).items[0].value
 
 
@@ -313,6 +327,7 @@ class Vector:
     values: tuple[Data | Program, ...]
 
     def nodes(self, tape: Tape) -> tuple[int, ...]:
+        """The entries as exact constants on a tape."""
         return tuple(node for value in self.values for node in constant_nodes(tape, value))
 
 
@@ -332,11 +347,17 @@ def read_vector(given: Any, shapes: Sequence[tuple[int, ...]], names: Sequence[s
     found = [shape_of(value) for value in values]
     wanted = list(shapes)
     size = sum(map(math.prod, wanted))
-    if len(wanted) == 1 and len(wanted[0]) > 1 and all(found) and (len(values), *found[0]) == wanted[0] and len(set(found)) == 1:
+    if (
+        len(wanted) == 1
+        and len(wanted[0]) > 1
+        and all(found)
+        and (len(values), *found[0]) == wanted[0]
+        and len(set(found)) == 1
+    ):
         found = wanted  # a bare list of rows is the matrix
     fits = found == wanted or (all(shape == () for shape in found) and len(found) == size) or found == [(size,)]
     if not fits:
-        raise _misfit(found, wanted, size, names, what)
+        raise _misfit(found, wanted, size, what)
     return Vector(tuple(number for value in values for number in doubles(value)), tuple(values))
 
 
@@ -344,33 +365,41 @@ def _by_name(point: Point, shapes: Sequence[tuple[int, ...]], names: Sequence[st
     values = {item.name: item.value for item in point.items}
     for name in values:
         if name not in names:
-            raise JacliError(f"the {what} name{'s' * (what != 'weights')} {name}, which is not among {_listed(list(names))}", kind="name")
+            raise JacliError(
+                f"the {what} name{'s' * (what != 'weights')} {name}, which is not among {_listed(list(names))}",
+                kind="name",
+            )
     ordered: list[Data | Program] = []
     for name, shape in zip(names, shapes, strict=True):
         if name not in values:
             raise JacliError(f"{name} is missing in the {what}", None, f"add {name}=…", kind="point")
         if shape_of(values[name]) != shape:
-            raise JacliError(f"{name} is {words(shape)}, but {words(shape_of(values[name]))} is given in the {what}", kind="shape")
+            raise JacliError(
+                f"{name} is {words(shape)}, but {words(shape_of(values[name]))} is given in the {what}", kind="shape"
+            )
         ordered.append(values[name])
     return Vector(tuple(number for value in ordered for number in doubles(value)), tuple(ordered))
 
 
-def _misfit(
-    found: Sequence[tuple[int, ...]], wanted: Sequence[tuple[int, ...]], size: int, names: Sequence[str], what: str
-) -> JacliError:
+def _misfit(found: Sequence[tuple[int, ...]], wanted: Sequence[tuple[int, ...]], size: int, what: str) -> JacliError:
     things = "output" if what != "tangent" else "variable"
     given = sum(map(math.prod, found))
     if len(wanted) == 1:
         shape = wanted[0]
-        holder = f"the {things} has {size} entr{'y' if size == 1 else 'ies'}" + (f" (shape {_shape(shape)})" if shape else "")
+        holder = f"the {things} has {size} entr{'y' if size == 1 else 'ies'}" + (
+            f" (shape {_shape(shape)})" if shape else ""
+        )
     else:
         holder = f"the {len(wanted)} {things}s have {size} entries"
-    offered = f"{given} number{'s' * (given != 1)}" + (f" (shape {_shape(found[0])})" if len(found) == 1 and found[0] else "")
+    offered = f"{given} number{'s' * (given != 1)}" + (
+        f" (shape {_shape(found[0])})" if len(found) == 1 and found[0] else ""
+    )
     verb = "was" if given == 1 else "were"
     return JacliError(
         f"{holder} but {offered} {verb} given as {what}",
         None,
-        f"one number for each {things} entry" + (f", flat or in the shape {_shape(wanted[0])}" if len(wanted) == 1 and len(wanted[0]) > 1 else ""),
+        f"one number for each {things} entry"
+        + (f", flat or in the shape {_shape(wanted[0])}" if len(wanted) == 1 and len(wanted[0]) > 1 else ""),
         kind="shape",
     )
 

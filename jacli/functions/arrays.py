@@ -246,7 +246,7 @@ def _logsumexp(a: Any, axis: int | None = None) -> Any:
     return apply("log", _numpy("sum", apply("exp", a), axis=axis))
 
 
-def _any_axis(t: Any, a: Any, axis: int | None) -> Any:
+def _any_axis(a: Any, axis: int | None) -> Any:
     return tuple(range(a.ndim)) if axis is None else axis
 
 
@@ -278,7 +278,7 @@ REDUCTIONS = (
     ),
     _reduction(
         "logsumexp", "logsumexp(a, axis)", "log(sum(exp(a)))",
-        lambda t, a, axis=None: t.logsumexp(a, dim=_any_axis(t, a, axis)),
+        lambda t, a, axis=None: t.logsumexp(a, dim=_any_axis(a, axis)),
         _logsumexp,
         example=("logsumexp([x, y])", "x=1, y=2"),
     ),

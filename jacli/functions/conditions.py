@@ -42,7 +42,9 @@ CONDITIONS = (
     _comparison("ne", "Ne", "!=", "not equal"),
     Function("and", "And(p, q, …)", "all of the conditions", (1, None), _all, aliases=("And",), kind="condition"),
     Function("or", "Or(p, q, …)", "any of the conditions", (1, None), _any, aliases=("Or",), kind="condition"),
-    Function("not", "Not(p)", "the opposite", (1, 1), lambda t, p: t.logical_not(p), aliases=("Not",), kind="condition"),
+    Function(
+        "not", "Not(p)", "the opposite", (1, 1), lambda t, p: t.logical_not(p), aliases=("Not",), kind="condition"
+    ),
     Function(
         "Piecewise",
         "Piecewise((value, condition), …)",

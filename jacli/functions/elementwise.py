@@ -31,7 +31,14 @@ def _defined(name: str, signature: str, meaning: str, definition: str, torch: An
     """A function that the exact readings take from its definition."""
     arity = signature.count(",") + 1
     return Function(
-        name, signature, meaning, (arity, arity), torch, definitions={arity: definition}, example=(signature, at), **more
+        name,
+        signature,
+        meaning,
+        (arity, arity),
+        torch,
+        definitions={arity: definition},
+        example=(signature, at),
+        **more,
     )
 
 
@@ -91,10 +98,18 @@ EXPONENTIAL = (
         example=("log(x)", "x=2"),
     ),
     _defined(
-        "log1p", "log1p(x)", "log(1 + x), accurate near 0", "log(1 + x)", lambda t, x: t.log1p(x), "x=0.3", domain="x > -1"
+        "log1p",
+        "log1p(x)",
+        "log(1 + x), accurate near 0",
+        "log(1 + x)",
+        lambda t, x: t.log1p(x),
+        "x=0.3",
+        domain="x > -1",
     ),
     _defined("log2", "log2(x)", "logarithm to base 2", "log(x)/log(2)", lambda t, x: t.log2(x), "x=3", domain="x > 0"),
-    _defined("log10", "log10(x)", "logarithm to base 10", "log(x)/log(10)", lambda t, x: t.log10(x), "x=3", domain="x > 0"),
+    _defined(
+        "log10", "log10(x)", "logarithm to base 10", "log(x)/log(10)", lambda t, x: t.log10(x), "x=3", domain="x > 0"
+    ),
     _unary("sqrt", "square root", "1/(2*sqrt(x))", at="2", domain="x >= 0", kinks="infinite slope at x = 0"),
     _defined(
         "cbrt",
@@ -127,10 +142,20 @@ TRIGONOMETRIC = (
     _defined("csc", "csc(x)", "cosecant", "1/sin(x)", lambda t, x: 1 / t.sin(x), "x=0.3"),
     _defined("cot", "cot(x)", "cotangent", "cos(x)/sin(x)", lambda t, x: t.cos(x) / t.sin(x), "x=0.3"),
     _unary(
-        "asin", "inverse sine", "1/sqrt(1 - x**2)", domain="-1 <= x <= 1", aliases=("arcsin",), kinks="infinite slope at ±1"
+        "asin",
+        "inverse sine",
+        "1/sqrt(1 - x**2)",
+        domain="-1 <= x <= 1",
+        aliases=("arcsin",),
+        kinks="infinite slope at ±1",
     ),
     _unary(
-        "acos", "inverse cosine", "-1/sqrt(1 - x**2)", domain="-1 <= x <= 1", aliases=("arccos",), kinks="infinite slope at ±1"
+        "acos",
+        "inverse cosine",
+        "-1/sqrt(1 - x**2)",
+        domain="-1 <= x <= 1",
+        aliases=("arccos",),
+        kinks="infinite slope at ±1",
     ),
     _unary("atan", "inverse tangent", "1/(1 + x**2)", aliases=("arctan",)),
     Function(
@@ -153,7 +178,12 @@ HYPERBOLIC = (
     _unary("tanh", "hyperbolic tangent", "1 - tanh(x)**2"),
     _unary("asinh", "inverse hyperbolic sine", "1/sqrt(x**2 + 1)", aliases=("arcsinh",)),
     _unary(
-        "acosh", "inverse hyperbolic cosine", "1/(sqrt(x - 1)*sqrt(x + 1))", at="2", domain="x >= 1", aliases=("arccosh",)
+        "acosh",
+        "inverse hyperbolic cosine",
+        "1/(sqrt(x - 1)*sqrt(x + 1))",
+        at="2",
+        domain="x >= 1",
+        aliases=("arccosh",),
     ),
     _unary("atanh", "inverse hyperbolic tangent", "1/(1 - x**2)", domain="-1 < x < 1", aliases=("arctanh",)),
 )
@@ -230,9 +260,16 @@ SPECIAL = (
         aliases=("Gamma",),
     ),
     _unary(
-        "lgamma", "log |gamma(x)|", "digamma(x)", at="2.5", domain="x not in 0, -1, -2, …", aliases=("loggamma", "gammaln")
+        "lgamma",
+        "log |gamma(x)|",
+        "digamma(x)",
+        at="2.5",
+        domain="x not in 0, -1, -2, …",
+        aliases=("loggamma", "gammaln"),
     ),
-    _unary("digamma", "derivative of lgamma", "polygamma(1, x)", at="2.5", domain="x not in 0, -1, -2, …", aliases=("psi",)),
+    _unary(
+        "digamma", "derivative of lgamma", "polygamma(1, x)", at="2.5", domain="x not in 0, -1, -2, …", aliases=("psi",)
+    ),
     Function(
         "polygamma",
         "polygamma(n, x)",
@@ -284,9 +321,23 @@ SPECIAL = (
 )
 
 NEURAL = (
-    _defined("sigmoid", "sigmoid(x)", "logistic function", "1/(1 + exp(-x))", lambda t, x: t.sigmoid(x), "x=0.3", aliases=("expit",)),
     _defined(
-        "logit", "logit(p)", "inverse of sigmoid", "log(p/(1 - p))", lambda t, p: t.logit(p), "p=0.3", domain="0 < p < 1"
+        "sigmoid",
+        "sigmoid(x)",
+        "logistic function",
+        "1/(1 + exp(-x))",
+        lambda t, x: t.sigmoid(x),
+        "x=0.3",
+        aliases=("expit",),
+    ),
+    _defined(
+        "logit",
+        "logit(p)",
+        "inverse of sigmoid",
+        "log(p/(1 - p))",
+        lambda t, p: t.logit(p),
+        "p=0.3",
+        domain="0 < p < 1",
     ),
     _defined(
         "softplus",
@@ -296,7 +347,16 @@ NEURAL = (
         lambda t, x: t.nn.functional.softplus(x, threshold=40.0),
         "x=0.3",
     ),
-    _defined("relu", "relu(x)", "positive part", "max(x, 0)", lambda t, x: t.relu(x), "x=0.3", aliases=("ReLU",), kinks="kink at x = 0"),
+    _defined(
+        "relu",
+        "relu(x)",
+        "positive part",
+        "max(x, 0)",
+        lambda t, x: t.relu(x),
+        "x=0.3",
+        aliases=("ReLU",),
+        kinks="kink at x = 0",
+    ),
     _defined(
         "gelu",
         "gelu(x)",
@@ -328,11 +388,15 @@ NEURAL = (
 
 POLYNOMIALS = (
     _polynomial("chebyshevt", "Chebyshev polynomial of the first kind", lambda x: x, lambda k, x, p, q: 2 * x * p - q),
-    _polynomial("chebyshevu", "Chebyshev polynomial of the second kind", lambda x: 2 * x, lambda k, x, p, q: 2 * x * p - q),
+    _polynomial(
+        "chebyshevu", "Chebyshev polynomial of the second kind", lambda x: 2 * x, lambda k, x, p, q: 2 * x * p - q
+    ),
     _polynomial(
         "legendre", "Legendre polynomial", lambda x: x, lambda k, x, p, q: ((2 * k + 1) * x * p - k * q) / (k + 1)
     ),
-    _polynomial("hermite", "Hermite polynomial (physicists')", lambda x: 2 * x, lambda k, x, p, q: 2 * x * p - 2 * k * q),
+    _polynomial(
+        "hermite", "Hermite polynomial (physicists')", lambda x: 2 * x, lambda k, x, p, q: 2 * x * p - 2 * k * q
+    ),
     _polynomial(
         "laguerre", "Laguerre polynomial", lambda x: 1 - x, lambda k, x, p, q: ((2 * k + 1 - x) * p - k * q) / (k + 1)
     ),

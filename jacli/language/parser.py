@@ -81,7 +81,10 @@ class _Parser:
             return self.advance()
         if self.token.kind in (")", "]", "}"):
             raise JacliError(
-                f"{opened.text!r} is closed by {self.token.text!r}", self.token.span, f"type {kind!r} here", kind="syntax"
+                f"{opened.text!r} is closed by {self.token.text!r}",
+                self.token.span,
+                f"type {kind!r} here",
+                kind="syntax",
             )
         if self.token.kind == "end":
             raise JacliError(f"{opened.text!r} is never closed", opened.span, f"add {kind!r}", kind="syntax")
@@ -96,7 +99,9 @@ class _Parser:
             shown = before.text if before else ""
             return JacliError(f"the expression ends after {shown!r}", token.span, "type what follows it", kind="syntax")
         if token.kind in (")", "]", "}"):
-            return JacliError(f"{token.text!r} closes nothing", token.span, "remove it or open a bracket", kind="syntax")
+            return JacliError(
+                f"{token.text!r} closes nothing", token.span, "remove it or open a bracket", kind="syntax"
+            )
         if token.kind == ",":
             return JacliError("there is nothing between the commas", token.span, "remove a comma", kind="syntax")
         if before and before.kind in ("number", "name", ")", "]", "power") and token.kind in ("number", "name", "("):
@@ -112,7 +117,9 @@ class _Parser:
     def juxtaposition(self, before: Token, token: Token) -> JacliError:
         left, right = (self.text[t.span.start : t.span.stop] for t in (before, token))
         if token.text in _REFUSED_WORDS:
-            return JacliError(f"{token.text!r} is not part of the language", token.span, _word_hint(token.text), kind="syntax")
+            return JacliError(
+                f"{token.text!r} is not part of the language", token.span, _word_hint(token.text), kind="syntax"
+            )
         return JacliError(
             f"there is no operator between {left!r} and {right!r}",
             Span(before.span.start, token.span.stop),
@@ -182,7 +189,9 @@ class _Parser:
     def no_outputs(self) -> JacliError:
         if self.names:
             last = list(self.names)[-1]
-            return JacliError("the program has no output", self.token.span, f"end it with what to differentiate: …; {last}")
+            return JacliError(
+                "the program has no output", self.token.span, f"end it with what to differentiate: …; {last}"
+            )
         return JacliError("there is no expression", None, "type one, such as x0**2 + x1", kind="syntax")
 
     def statement(self) -> list[int]:
@@ -218,7 +227,9 @@ class _Parser:
             )
         self.names[name] = self.number_operand(self.expression())
         if self.token.kind == ",":
-            raise JacliError("a statement gives a name one value", self.token.span, f"for an array type {name} = [..., ...]")
+            raise JacliError(
+                "a statement gives a name one value", self.token.span, f"for an array type {name} = [..., ...]"
+            )
 
     # ---- expressions
 
@@ -338,7 +349,9 @@ class _Parser:
         inner = self.expression()
         if self.token.kind == ",":
             raise JacliError(
-                "brackets ( ) group one expression", self.token.span, "type [a, b] for an array; outputs need no brackets"
+                "brackets ( ) group one expression",
+                self.token.span,
+                "type [a, b] for an array; outputs need no brackets",
             )
         self.expect(")", opened)
         return inner
@@ -416,7 +429,8 @@ class _Parser:
         if any(part is None for part in parts):
             return None
         a, b = parts[0], parts[-1]
-        assert a is not None and b is not None
+        if a is None or b is None:
+            return None
         return {"neg": -a, "add": a + b, "sub": a - b, "mul": a * b}[op]
 
     # ---- calls
@@ -498,11 +512,15 @@ class _Parser:
         while self.token.kind != ")":
             pair = self.token
             if pair.kind != "(":
-                raise JacliError("each piece is (value, condition)", pair.span, "type Piecewise((x, x > 0), (-x, True))")
+                raise JacliError(
+                    "each piece is (value, condition)", pair.span, "type Piecewise((x, x > 0), (-x, True))"
+                )
             self.advance()
             value = self.number_operand(self.expression())
             if not self.accept(","):
-                raise JacliError("a piece lacks its condition", self.token.span, "type Piecewise((x, x > 0), (-x, True))")
+                raise JacliError(
+                    "a piece lacks its condition", self.token.span, "type Piecewise((x, x > 0), (-x, True))"
+                )
             condition = self.condition_operand(self.expression())
             self.expect(")", pair)
             parts += [value] if self.nodes[condition].op == "true" else [condition, value]

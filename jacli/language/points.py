@@ -53,6 +53,7 @@ class Point:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names given, in the order typed; none for a point without names."""
         return tuple(item.name for item in self.items if item.name is not None)
 
 
@@ -124,7 +125,9 @@ def _item(text: str, start: int, stop: int, what: str) -> Item:
     begin += len(raw) - len(raw.lstrip())
     span = Span(begin, begin + len(body))
     if not body:
-        raise JacliError(f"a value is missing in the {what}", Span(start, max(stop, start + 1)), "type a number", kind="point")
+        raise JacliError(
+            f"a value is missing in the {what}", Span(start, max(stop, start + 1)), "type a number", kind="point"
+        )
     if name is None and "=" in body and not body.startswith("@"):
         left = body.partition("=")[0].strip()
         raise JacliError(f"{left} is not a variable name", span, "type name=value", kind="point")
@@ -227,7 +230,9 @@ def read_names(text: str | Iterable[str], what: str) -> tuple[str, ...]:
     for part in parts:
         if not re.fullmatch(r"[^\W\d]\w*", part):
             shown = part or "nothing"
-            raise JacliError(f"{shown} is not a variable name (in {what})", None, "names are letters, digits and _", kind="name")
+            raise JacliError(
+                f"{shown} is not a variable name (in {what})", None, "names are letters, digits and _", kind="name"
+            )
     repeated = next((part for part in parts if parts.count(part) > 1), None) if len(parts) < 1000 else None
     if repeated or len(set(parts)) < len(parts):
         raise JacliError(f"{repeated or 'a name'} is given twice in {what}", kind="name")
@@ -247,7 +252,9 @@ def _from_json(text: str, what: str) -> Point:
     except ValueError as error:
         place = getattr(error, "pos", None)
         span = None if place is None else Span(place, min(place + 1, len(text)))
-        raise JacliError(f"the {what} is not valid JSON", span, 'as in {"x": 2, "a": [[1, 2], [3, 4]]}', text=text) from None
+        raise JacliError(
+            f"the {what} is not valid JSON", span, 'as in {"x": 2, "a": [[1, 2], [3, 4]]}', text=text
+        ) from None
     if isinstance(document, dict):
         return Point(tuple(Item(_checked_name(name), _from_object(value, what)) for name, value in document.items()))
     if isinstance(document, list):
@@ -284,10 +291,10 @@ def _from_number(value: Any, what: str) -> int | Fraction | float:
         if number is None:
             raise JacliError(f"{value} is not a number that can be read", kind="point")
         return number
-    if isinstance(value, bool) or not isinstance(value, Real | Fraction) and not hasattr(value, "as_integer_ratio"):
+    if isinstance(value, bool) or not (isinstance(value, Real) or hasattr(value, "as_integer_ratio")):
         raise JacliError(f"{value!r} is not a number", None, f"the {what} is made of finite real numbers", kind="point")
     if isinstance(value, Rational):
-        return int(value) if value.denominator == 1 else Fraction(value)
+        return int(value.numerator) if value.denominator == 1 else Fraction(value)
     if not math.isfinite(value):
         raise JacliError(f"{value} is not a finite number", kind="point")
     return float(value) if isinstance(value, float) else Fraction(*value.as_integer_ratio())
@@ -394,7 +401,11 @@ def _array_file(path: str, what: str) -> Data | Program:
         point = _from_json(text, what)
         if point.names:
             raise JacliError(f"{path} holds an object; one array is needed", kind="file")
-        return point.items[0].value if not text.lstrip().startswith("[") else _from_sequence([i.value for i in point.items], what)
+        return (
+            point.items[0].value
+            if not text.lstrip().startswith("[")
+            else _from_sequence([i.value for i in point.items], what)
+        )
     return _value(text.strip(), 0, what)
 
 
@@ -409,7 +420,10 @@ def _from_file(path: str, what: str) -> Point:
             rows = [[row[0] for row in rows]]
         if len(rows) != 1 or (header is not None and len(header) != len(rows[0])):
             raise JacliError(
-                f"{path} has {len(rows)} rows of values; a point has one", None, "for one array type name=@FILE", kind="file"
+                f"{path} has {len(rows)} rows of values; a point has one",
+                None,
+                "for one array type name=@FILE",
+                kind="file",
             )
         names: Sequence[str | None] = header or [None] * len(rows[0])
         return Point(tuple(Item(name, value) for name, value in zip(names, rows[0], strict=True)))

@@ -53,10 +53,8 @@ class Program:
         """A statement's name where an output is just that, else f0, f1…, by position."""
         taken = set(self.variables) | set(self.names)
         named = {node: name for name, node in self.names.items() if name == self.source_name(node)}
-        return tuple(
-            named[node] if node in named else f"f{i}" if f"f{i}" not in taken else f"output{i}"
-            for i, node in enumerate(self.outputs)
-        )
+        numbered = (f"f{i}" if f"f{i}" not in taken else f"output{i}" for i in range(len(self.outputs)))
+        return tuple(named.get(node, name) for node, name in zip(self.outputs, numbered, strict=True))
 
     def source_name(self, node: int) -> str | None:
         """The statement name that was given to this node, or None."""

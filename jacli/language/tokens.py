@@ -17,7 +17,8 @@ MOST_EXPONENT = 400
 
 class Token(NamedTuple):
     """``kind`` is ``number``, ``name``, ``power`` (a superscript: text holds the digits), ``end``, or the operator
-    itself (``+``, ``**``, ``newline`` …)."""
+    itself (``+``, ``**``, ``newline`` …).
+    """
 
     kind: str
     text: str
@@ -130,10 +131,15 @@ def _unreadable(text: str, place: int) -> JacliError:
     char = text[place]
     if 0xDC80 <= ord(char) <= 0xDCFF:
         return JacliError("the text is not valid UTF-8", None, "save or type it as UTF-8", kind="syntax")
-    shown = f"{char!r}" if char.isprintable() and char not in "'\"" else f"U+{ord(char):04X}" if char not in "'\"" else char
+    shown = (
+        f"{char!r}" if char.isprintable() and char not in "'\"" else f"U+{ord(char):04X}" if char not in "'\"" else char
+    )
     hint = _INSTEAD.get(char)
     return JacliError(
-        f"the character {shown} in column {_column(text, place)} has no meaning here", Span(place, place + 1), hint, kind="syntax"
+        f"the character {shown} in column {_column(text, place)} has no meaning here",
+        Span(place, place + 1),
+        hint,
+        kind="syntax",
     )
 
 

@@ -6,6 +6,7 @@ would poison gradients (0 times nan). A choice between arrays is taken entry by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from jacli.readings.tape import Op
 
 Operation = Node | Op
 
+_CONSTANTS = {"pi": math.pi, "E": math.e, "true": True, "false": False}
 _BINARY = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -63,6 +65,20 @@ def evaluate(nodes: Sequence[Operation], roots: Sequence[int], variables: Mappin
     return values
 
 
+def alone(nodes: Sequence[Operation], index: int, values: Mapping[int, Any]) -> tuple[Any, dict[int, Any]]:
+    """One operation in a graph of its own: its tensor, and fresh leaves for the arguments that carry gradients.
+
+    ``values`` are the tensors that ``evaluate`` gave.
+    """
+    copies = {
+        arg: values[arg].detach().clone().requires_grad_(values[arg].requires_grad)
+        for arg in dict.fromkeys(nodes[index].args)
+        if arg in values
+    }
+    output = _apply(torch(), nodes, nodes[index], copies, {})
+    return output, {arg: copy for arg, copy in copies.items() if copy.requires_grad}
+
+
 def _missing(node: Operation, values: Mapping[int, Any]) -> list[int]:
     """The arguments still to be computed; of a ``select`` only what decides it and the branch it takes."""
     if node.op != "select":
@@ -106,10 +122,8 @@ def _apply(
         return _power(nodes, node, args)
     if op == "neg":
         return -args[0]
-    if op in ("pi", "E"):
-        return t.tensor(t.pi if op == "pi" else t.e, dtype=t.float64)
-    if op in ("true", "false"):
-        return t.tensor(op == "true")
+    if op in _CONSTANTS:
+        return t.tensor(_CONSTANTS[op], dtype=t.bool if op in ("true", "false") else t.float64)
     if op == "index":
         return args[0][node.value]
     if op == "array":
@@ -155,7 +169,9 @@ def _widened(t: Any, node: Operation, values: Mapping[int, Any], result: Any) ->
     return result if shape == result.shape else result.expand(shape)
 
 
-def gradient(output: Any, inputs: Sequence[Any], cotangent: Any | None = None, *, create_graph: bool = False) -> list[Any]:
+def gradient(
+    output: Any, inputs: Sequence[Any], cotangent: Any | None = None, *, create_graph: bool = False
+) -> list[Any]:
     """``cotangent · ∂output/∂inputs`` by reverse mode, zeros where an input plays no part.
 
     Shapes: ``cotangent`` like ``output`` (ones where None); one result an input, in its shape. A weighted sum is
@@ -163,7 +179,11 @@ def gradient(output: Any, inputs: Sequence[Any], cotangent: Any | None = None, *
     ``grad_outputs`` imports several hundred modules.
     """
     t = torch()
-    total = output if cotangent is None and output.ndim == 0 else (output if cotangent is None else output * cotangent).sum()
+    total = (
+        output
+        if cotangent is None and output.ndim == 0
+        else (output if cotangent is None else output * cotangent).sum()
+    )
     if not total.requires_grad:
         return [t.zeros_like(x) for x in inputs]
     grads = t.autograd.grad(total, list(inputs), retain_graph=True, create_graph=create_graph, allow_unused=True)

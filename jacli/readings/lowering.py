@@ -13,7 +13,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from jacli.errors import JacliError
 from jacli.functions import ROWS
 from jacli.language.parser import read
 from jacli.language.syntax import Node, Program
@@ -31,9 +30,11 @@ class Scalar:
     node: int
 
     def of(self, op: str, *args: int, value: Any = None) -> Scalar:
+        """An operation on nodes, added to the tape."""
         return Scalar(self.tape, self.tape.add(op, *args, value=value))
 
     def wrap(self, other: Any) -> int:
+        """The node of a scalar, or of a plain number."""
         return other.node if isinstance(other, Scalar) else self.tape.number(other)
 
     def call(self, name: str, *others: Any) -> Scalar:
@@ -236,7 +237,3 @@ def expand(tape: Tape, definition: str, parameters: tuple[str, ...], nodes: tupl
         else:
             values.append(_call(tape, node.op, tuple(values[arg] for arg in node.args), node.value or ()))
     return values[template.outputs[0]]
-
-
-def refuse_constant_too_large(error: TooLarge, what: str) -> JacliError:
-    return JacliError(f"{what} is too large to write out", kind="limit")

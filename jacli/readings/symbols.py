@@ -76,12 +76,13 @@ class Expressions:
             self.values[node], self.sizes[node] = self.values[self.bound[node]], self.sizes[self.bound[node]]
             return
         self.sizes[node] = 1 + sum(self.sizes[arg] for arg in op.args)
+        self.values[node] = None
+        if self.sizes[node] > _MOST_OPERATIONS:
+            return
         try:
-            if self.sizes[node] > _MOST_OPERATIONS:
-                raise NoFormula
             self.values[node] = _expression(sympy(), node, op, self.values, self.uses)
         except (NoFormula, RecursionError, OverflowError, TypeError, ValueError):
-            self.values[node] = None
+            return
 
 
 def constant(tape: Tape, node: int) -> Any:
@@ -158,7 +159,7 @@ def _power(s: Any, base: Any, exponent: Any) -> Any:
     return s.Pow(base, exponent)
 
 
-def _divide(s: Any, a: Any, b: Any) -> Any:
+def _divide(_: Any, a: Any, b: Any) -> Any:
     if b.is_zero:
         raise NoFormula  # undefined as typed; SymPy would write zoo
     return a / b
@@ -206,7 +207,10 @@ def _plain(name: str) -> Callable[..., Any]:
     return lambda s, *args: getattr(s, name)(*args)
 
 
+_NAMED_ALIKE = "exp log sqrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sign erf erfc".split()
+
 _FORMS: dict[str, Callable[..., Any]] = {
+    **{name: _plain(name) for name in _NAMED_ALIKE},
     "pi": lambda s: s.pi,
     "E": lambda s: s.E,
     "true": lambda s: s.true,
@@ -235,12 +239,7 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "digamma": _special("digamma"),
     "polygamma": _special("polygamma"),
     "besseli": _special("besseli"),
-} | {
-    name: _plain(name)
-    for name in (
-        "exp log sqrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sign erf erfc".split()
-    )
-}  # fmt: skip
+}
 
 
 def gradient(expression: Any) -> dict[str, Any]:

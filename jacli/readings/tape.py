@@ -64,6 +64,7 @@ class Tape:
         return found
 
     def number(self, value: int | Fraction) -> int:
+        """The node of an exact number."""
         whole = value.numerator if value.denominator == 1 else value
         return self.add("number", value=whole)
 
