@@ -35,6 +35,8 @@ TANGENT = Option("--tangent", "One number per variable, a column the Jacobian mu
 GRADIENT = Option("--gradient", "The gradient of one call of backward; again for another call.", "NUMBERS", many=True)
 RETAIN = Option("--retain-graph", "Keep the graph between calls of backward.")
 ZERO = Option("--zero-grad", "Clear .grad before each call of backward.")
+EXPLAIN = Option("--explain", "Tell the chain rule step by step, in the order of the backward pass.")
+SHOW = Option("--show", "Show these named statements: their values, and the gradients that reach them.", "NAMES")
 FILE = Option("--file", "Read the expression from a file, or from standard input for -.", "FILE")
 EXPR = Option("--expr", "The expression, as an option: --expr=TEXT.", "TEXT")
 RTOL = Option("--rtol", "Relative difference that still agrees (1e-9).", "NUMBER")
@@ -81,14 +83,14 @@ COMMANDS = {
         Command(
             "jacobian",
             "The full Jacobian beside the symbolic one, entry by entry.",
-            (AT, *CHOICE, WEIGHTS, *TOLERANCE),
+            (AT, *CHOICE, WEIGHTS, SHOW, *TOLERANCE),
             (AT,),
             'jacli jacobian "x0**2+x1, x1**3+2*x0" --at 2,4',
         ),
         Command(
             "vjp",
             "The vector-Jacobian product, with each output's share.",
-            (AT, WEIGHTS, *CHOICE, *TOLERANCE),
+            (AT, WEIGHTS, *CHOICE, SHOW, *TOLERANCE),
             (AT, WEIGHTS),
             'jacli vjp "x0**2+x1, x1**3+2*x0" --at 2,4 --weights 1,2',
         ),
@@ -102,7 +104,7 @@ COMMANDS = {
         Command(
             "grad",
             "The gradient of one scalar output.",
-            (AT, *CHOICE, *TOLERANCE),
+            (AT, *CHOICE, SHOW, *TOLERANCE),
             (AT,),
             'jacli grad "x*exp(-y)" --at x=1,y=0',
         ),
@@ -130,7 +132,7 @@ COMMANDS = {
         Command(
             "backward",
             "What torch's backward would leave in .grad, call by call.",
-            (AT, GRADIENT, RETAIN, ZERO, *CHOICE, *TOLERANCE),
+            (AT, GRADIENT, RETAIN, ZERO, EXPLAIN, SHOW, *CHOICE, *TOLERANCE),
             (AT,),
             'jacli backward "x**2 + y" --at 3,1',
         ),
