@@ -6,6 +6,7 @@ From loosest to tightest: ``or``, ``and``, ``not``, comparisons, ``+ -``, ``* / 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from fractions import Fraction
 
@@ -23,6 +24,7 @@ _BINARY = {"+": ("add", 5), "-": ("sub", 5), "*": ("mul", 6), "/": ("div", 6), "
 _UNARY_POWER, _POWER = 7, 8
 _CONDITION_OPS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "true", "false"))
 _CONSTANTS = ("pi", "E")
+_NOT_DECIMAL = re.compile("[xX][0-9a-fA-F]+|[bo][0-9]+")
 _WORDS = frozenset(("and", "or", "not"))
 _REFUSED_WORDS = frozenset(
     "import from class def return if else elif for while with as assert async await break continue del except finally "
@@ -299,9 +301,9 @@ class _Parser:
         """``2x`` and ``2(x + 1)``, where nothing else could be meant."""
         number = self.tokens[self.place - 1]
         before = self.tokens[self.place - 2] if self.place > 1 else None
-        if number.kind != "number" or token.text in _REFUSED_WORDS:
+        if number.kind != "number" or token.text in _REFUSED_WORDS | _WORDS:
             return None
-        if token.text.startswith("_") or (number.text == "0" and token.text[:1] in "xbo" and token.text[1:].isdigit()):
+        if token.text.startswith("_") or (number.text == "0" and _NOT_DECIMAL.fullmatch(token.text)):
             raise JacliError("digits are written together, in decimal", number.span.to(token.span), kind="syntax")
         if before is not None and before.kind in ("/", "**", "power"):
             both = self.text[number.span.start : token.span.stop]
@@ -394,6 +396,8 @@ class _Parser:
 
     def index(self, node: int, start: int) -> int:
         opened = self.advance()
+        if self.token.kind == "]":
+            raise JacliError("an index is missing", self.token.span, "type a[0], a[0,1] or a[1:]", kind="syntax")
         items = [self.index_item()]
         while self.accept(","):
             items.append(self.index_item())
@@ -505,7 +509,8 @@ class _Parser:
             for arg in args[1:]:
                 node = self.add(row.name, (node, arg), span, ())
             return node
-        return self.add({"pow": "pow"}.get(row.name, row.name), args, span, integers)
+        operator = row.kind == "condition" or row.name == "pow"
+        return self.add(row.name, args, span, None if operator else integers)
 
     def piecewise(self, token: Token, opened: Token) -> int:
         parts: list[int] = []
