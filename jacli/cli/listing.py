@@ -46,7 +46,7 @@ def _draw(rows: Rows, name: str, options: Options) -> str:
             return write_rows([HEADER, *rows], "," if name == "csv" else "\t")
         case _:
             from jacli.render import markdown, plain
-            from jacli.render.report import Table
+            from jacli.render.sections import Table
 
             table = Table("", HEADER, tuple(rows), words=frozenset(range(len(HEADER))))
             return markdown.draw_table(table) if name == "markdown" else plain.draw_table(table)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jacli.render.options import Options
-from jacli.render.report import Facts, Notes, Section, Table, sections
+from jacli.render.report import sections
+from jacli.render.sections import Facts, Notes, Section, Table
 from jacli.result import Result
 from jacli.text import width_of
 

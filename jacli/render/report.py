@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from jacli.render.backward import calls, intermediates
 from jacli.render.numbers import agreeing_digits, show, show_array, show_difference, show_exact, show_shape
 from jacli.render.options import Options
+from jacli.render.sections import Facts, Notes, Section, Table, Verdict
 from jacli.result import STATUSES, Block, Entry, Named, Result
 
 #: A formula longer than this is not drawn: a footnote says its length and which format has it whole.
@@ -25,52 +27,8 @@ TITLES = {
     "grad": "Gradient",
     "hessian": "Hessian",
     "hvp": "HVP = Hessian · tangent",
+    "backward": ".grad after the last call",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Labelled lines: the point, the weights."""
-
-    lines: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A titled table.
-
-    Attributes:
-        words: the columns (by index) that hold words or formulas; the others hold numbers.
-        formula: the column that may be wrapped where space is short.
-        verdict: the column whose cells begin with a status.
-        summary: the last row sums up those above it.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: frozenset[int] = frozenset({0})
-    formula: int | None = None
-    verdict: int | None = None
-    summary: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """Footnotes, each with its mark, or with an empty mark."""
-
-    lines: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The last line."""
-
-    status: str
-    text: str
-
-
-Section = Facts | Table | Notes | Verdict
 
 
 @dataclass(slots=True)
@@ -87,6 +45,7 @@ def sections(result: Result, options: Options) -> list[Section]:
     """Everything that ``result`` holds, from the question to the verdict."""
     footnotes = _Footnotes()
     drawn: list[Section] = [_question(result, options), _values(result, options, footnotes)]
+    drawn += [*calls(result, options), *intermediates(result, options)]
     for block in result.blocks:
         drawn += _block(result, block, options, footnotes)
     notes = [(mark, text) for text, mark in footnotes.marks.items()] + [("", note) for note in result.notes]
@@ -183,7 +142,7 @@ def _shares(result: Result, block: Block, options: Options) -> Table:
         f"{_title(block)}: what each output contributes",
         ("output", "weight", *block.column_names),
         (*rows, total),
-        summary=True,
+        summary=1,
     )
 
 
@@ -229,6 +188,9 @@ def _label(result: Result, block: Block, row: str, column: str) -> str:
     if block.key == "hessian":
         of = _entries(result.outputs)[0] if result.outputs else ""
         return f"∂²{of}/∂{row}∂{column}"
+    if block.key == "backward":
+        name, bracket, index = column.partition("[")
+        return f"{name}.grad{bracket}{index}"
     return f"{block.key} {column}"
 
 

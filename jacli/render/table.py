@@ -15,7 +15,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from jacli.render.options import Options
-from jacli.render.report import Facts, Notes, Section, Table, Verdict, sections
+from jacli.render.report import sections
+from jacli.render.sections import Facts, Notes, Section, Table, Verdict
 from jacli.result import Result
 from jacli.text import width_of
 
@@ -128,10 +129,10 @@ def _box(table: Table, columns: Sequence[int]) -> RichTable:
             overflow="fold",
         )
     for number, row in enumerate(table.rows):
-        last = number == len(table.rows) - 1
-        if table.summary and last:
+        if table.summary and number == len(table.rows) - table.summary:
             box.add_section()
-        box.add_row(*(_cell(table, row, index) for index in columns), style="bold" if table.summary and last else None)
+        summary = number >= len(table.rows) - table.summary
+        box.add_row(*(_cell(table, row, index) for index in columns), style="bold" if summary else None)
     return box
 
 
