@@ -391,9 +391,8 @@ def _misfit(found: Sequence[tuple[int, ...]], wanted: Sequence[tuple[int, ...]],
         )
     else:
         holder = f"the {len(wanted)} {things}s have {size} entries"
-    offered = f"{given} number{'s' * (given != 1)}" + (
-        f" (shape {_shape(found[0])})" if len(found) == 1 and found[0] else ""
-    )
+    shapes = {found[0]} if len(found) == 1 else {(len(found),)} if not any(found) else set()
+    offered = f"{given} number{'s' * (given != 1)}" + "".join(f" (shape {_shape(shape)})" for shape in shapes if shape)
     verb = "was" if given == 1 else "were"
     return JacliError(
         f"{holder} but {offered} {verb} given as {what}",

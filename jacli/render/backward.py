@@ -38,7 +38,7 @@ def calls(result: Result, options: Options) -> Iterator[Section]:
         place = f"Call {number} of {len(result.backward.calls)}: " if len(result.backward.calls) > 1 else ""
         if len(columns) <= MOST_COLUMNS:
             yield _rows(result, result.backward, call, columns, place, options)
-        if call.column is not None:
+        if call.column is not None and all(map(math.isfinite, (*call.total, *call.column))):
             yield Notes((("", _side(call, result.backward, options)),))
         if call.steps:
             yield _chain(call.steps, place, options)
