@@ -76,9 +76,7 @@ def _judged(entry: Entry, value: float) -> Entry:
     """The verdict on what torch left in ``.grad``, a nan included where no exact reading would look for one."""
     if math.isfinite(value) or entry.status not in ("agree", "disagree"):
         return entry
-    reason = (
-        "backward multiplies every derivative on its way, by a gradient of 0 too, and 0 times what is not finite is nan"
-    )
+    reason = "backward multiplies by every derivative on its way; 0 times one that is not finite is nan"
     return replace(entry, value=value, status="disagree", reason=reason)
 
 
