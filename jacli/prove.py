@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+
+from flint import fmpq
 
 from jacli.errors import JacliError, Span
 from jacli.readings import terms
@@ -15,6 +17,7 @@ from jacli.readings.decimals import decimal, nearest
 from jacli.readings.exact import Truth
 from jacli.readings.paths import Path, path
 from jacli.readings.rounding import Effect, Rounding
+from jacli.readings.sides import Side, alike, look
 from jacli.readings.tape import Tape
 
 #: Decimal digits of the highest precision that is tried.
@@ -42,6 +45,7 @@ class Proof:
     place: Span | None = None
     at_switch: bool = False
     effect: Effect = field(default_factory=Effect)
+    node: int | None = field(default=None, repr=False)  # on the prover's tape
 
     @property
     def input_bound(self) -> float:
@@ -91,6 +95,8 @@ class Prover:
         """The derivatives of ``output`` with respect to each variable node."""
         taken = self.path(output)
         depends = self.reaching(output, wrt)
+        if taken.missing:
+            return [self.closely(output, {v: self.tape.number(1)}) if v in depends else ZERO for v in wrt]
         touched = taken.touched(depends, self.tape)
         smooth = gradient(self.balls, taken, output, depends - touched)
         self.balls.values(list(smooth.values()), ACCURACY)
@@ -103,29 +109,31 @@ class Prover:
 
     def directional(self, output: int, tangent: Mapping[int, int]) -> Proof:
         """The derivative of ``output`` along a direction: a constant node for each variable node."""
-        taken = self.path(output)
-        along = {v: t for v, t in tangent.items() if v in self.reaching(output, tangent) and self.balls.sign(t) != 0}
+        along = {v: tangent[v] for v in self.reaching(output, tangent) if self.balls.sign(tangent[v]) != 0}
         if not along:
             return ZERO
-        if taken.touched(along, self.tape):
+        taken = self.path(output)
+        if taken.missing or taken.touched(along, self.tape):
             return self.closely(output, along)
         return self.number(self._product(gradient(self.balls, taken, output, along), along), output)
 
     def hessian(self, output: int, wrt: Sequence[int]) -> list[list[Proof]]:
         """The second derivatives of ``output``."""
-        return [self.hvp(output, wrt, {variable: self.tape.number(1)}) for variable in wrt]
+        taken = self.path(output)
+        depends = self.reaching(output, wrt)
+        if taken.missing or taken.touched(depends, self.tape):
+            return [[self.second(output, i, j) if {i, j} <= depends else ZERO for j in wrt] for i in wrt]
+        slopes = gradient(self.balls, taken, output, depends)
+        return [self.gradient(slopes[i], wrt) if i in slopes else [ZERO] * len(wrt) for i in wrt]
 
     def hvp(self, output: int, wrt: Sequence[int], tangent: Mapping[int, int]) -> list[Proof]:
-        """The second derivatives of ``output`` times a direction: derivatives of its derivative along it."""
+        """The second derivatives of ``output`` times a direction."""
         taken = self.path(output)
-        slope = self._product(gradient(self.balls, taken, output, tangent), tangent)
-        return self.gradient(slope, wrt)
-
-    def _product(self, slopes: Mapping[int, int], tangent: Mapping[int, int]) -> int:
-        total = self.tape.number(0)
-        for variable, slope in slopes.items():
-            total = terms.add(self.tape, total, terms.mul(self.tape, slope, tangent[variable]))
-        return total
+        depends = self.reaching(output, {*wrt, *tangent})
+        along = {v: t for v, t in tangent.items() if v in depends and self.balls.sign(t) != 0}
+        if taken.missing or taken.touched(depends, self.tape):
+            return [self._closely_times(output, i, along) if i in depends else ZERO for i in wrt]
+        return self.gradient(self._product(gradient(self.balls, taken, output, along), along), wrt)
 
     # ---- steps
 
@@ -147,23 +155,187 @@ class Prover:
             return self.refusal(value)
         if isinstance(value, Truth):
             raise TypeError("a condition is no number")
-        return Proof("smooth", decimal(value), effect=self.rounding.effect(node, self.path(output).nodes))
+        effect = self.rounding.effect(node, self.path(output).nodes)
+        return Proof("smooth", decimal(value), effect=effect, node=node)
 
     def refusal(self, value: Undefined | Unknown) -> Proof:
         """Why there is no value."""
-        place, source = self.tape.spans[value.node], self.tape.source(value.node)
-        where = f" in {source}" if source else ""
-        if isinstance(value, Undefined):
-            return Proof("undefined", reason=f"{value.reason}{where}", place=place)
-        return Proof("undecided", reason=f"undecided at {MOST_DIGITS} digits{where}", place=place)
+        reason = value.reason if isinstance(value, Undefined) else f"undecided at {MOST_DIGITS} digits"
+        kind = "undefined" if isinstance(value, Undefined) else "undecided"
+        return Proof(kind, reason=self._placed(reason, value.node), place=self.tape.spans[value.node])
+
+    def _placed(self, reason: str, node: int) -> str:
+        source = self.tape.source(node)
+        return f"{reason}, in {source}" if source else reason
+
+    def _product(self, slopes: Mapping[int, int], tangent: Mapping[int, int]) -> int:
+        total = self.tape.number(0)
+        for variable, slope in slopes.items():
+            total = terms.add(self.tape, total, terms.mul(self.tape, slope, tangent[variable]))
+        return total
+
+    # ---- at a switching point
 
     def closely(self, output: int, direction: Mapping[int, int]) -> Proof:
         """The derivative along a direction that touches a switching point, from both sides."""
+        taken = self.path(output)
         found = self.balls.value(output)
-        if isinstance(found, (Undefined, Unknown)):
+        if isinstance(found, Unknown):
             return self.refusal(found)
-        place = next(iter(self.path(output).turns))
-        return Proof("undecided", reason=f"a switching point in {self.tape.source(place)}", place=self.tape.spans[place])
+        missing = isinstance(found, Undefined)
+        sides = [look(self.balls, taken, output, direction, side, None if missing else output) for side in (-1, 1)]
+        if isinstance(found, Undefined):
+            return self._extended(output, direction, found, *sides)
+        return self._blaming(self._compared(output, output, *sides), taken, *sides)
+
+    def _compared(self, output: int, value: int, left: Side, right: Side) -> Proof:
+        """The derivative of a node whose value at the point is ``value``, from what was seen on each side."""
+        for side in (left, right):
+            if side.problem and side.real:
+                return Proof("undecided", reason=f"undecided: {side.problem}")
+        slopes = (self._written(left.slope), self._written(right.slope))
+        if not (left.real or right.real):
+            return Proof("undefined", reason=f"real at this single point only ({right.problem} beside it)")
+        if not all(self._leads_to(value, side) for side in (left, right) if side.real):
+            ends = [_limit(self._written(side.limit)) for side in (left, right)]
+            reason = f"a jump: {ends[0]} from the left, {ends[1]} from the right, {self._exact(value)} at the point"
+            return Proof("undefined", one_sided=slopes, reason=reason)
+        if not (left.real and right.real):
+            there, beyond = ("right", left) if right.real else ("left", right)
+            return Proof("edge", one_sided=slopes, reason=f"real on the {there} only ({beyond.problem} beyond)")
+        if isinstance(left.slope, str) or isinstance(right.slope, str):
+            reason = f"an infinite slope ({slopes[0]} on the left, {slopes[1]} on the right)"
+            return Proof("edge", one_sided=slopes, reason=reason)
+        return self._sloped(output, left, right, slopes)
+
+    def _sloped(self, output: int, left: Side, right: Side, slopes: tuple[str | None, str | None]) -> Proof:
+        """Two finite slopes: the derivative if they are equal."""
+        apart = self._apart(left, right, left.slope, right.slope)
+        if apart is None:
+            return Proof("undecided", reason=f"undecided at {MOST_DIGITS} digits: whether both sides have one slope")
+        if apart:
+            reason = f"the slope is {slopes[0]} on the left and {slopes[1]} on the right"
+            return Proof("kink", one_sided=slopes, reason=reason)
+        if not isinstance(right.slope, int):
+            raise TypeError("a slope that is not finite")
+        return replace(self.number(right.slope, output), reason="the program switches here, both sides have one slope")
+
+    def _apart(self, left: Side, right: Side, a: int | str | None, b: int | str | None) -> bool | None:
+        """Whether two numbers, one seen from each side, differ; None when that is undecided."""
+        if not isinstance(a, int) or not isinstance(b, int):
+            return a != b
+        found = 0 if alike(left, right) else self.balls.sign(terms.sub(self.tape, a, b))
+        return None if isinstance(found, (Undefined, Unknown)) else bool(found)
+
+    def _leads_to(self, value: int, side: Side) -> bool:
+        return isinstance(side.limit, int) and self.balls.sign(terms.sub(self.tape, side.limit, value)) == 0
+
+    def _extended(
+        self, output: int, direction: Mapping[int, int], found: Undefined, left: Side, right: Side
+    ) -> Proof:
+        """What is undefined as typed may still have a continuous extension, which is worth telling."""
+        proof = self.refusal(found)
+        root = self._real_root(output, direction, found)
+        if root:
+            return replace(proof, reason=f"{proof.reason}; {root}")
+        limit, slope = right.limit, right.slope
+        if not isinstance(limit, int) or self._apart(left, right, left.limit, limit) is not False:
+            return proof
+        words = f"{proof.reason}, as typed; its continuous extension has the value {self._exact(limit)}"
+        if isinstance(slope, int) and self._apart(left, right, left.slope, slope) is False:
+            words += f" and the slope {self._exact(slope)}"
+        return replace(proof, reason=words)
+
+    def _real_root(self, output: int, direction: Mapping[int, int], found: Undefined) -> str | None:
+        """What to type where an odd root of a negative number was meant, and its slope."""
+        op, args, _ = self.tape.ops[found.node]
+        exponent = self.balls.value(args[1]) if op == "pow" else None
+        if not isinstance(exponent, fmpq) or exponent.q % 2 == 0 or exponent.q == 1:
+            return None
+        base, power = self.tape.source(args[0]) or "x", f"({int(exponent.p)}/{int(exponent.q)})"
+        size = self.tape.add("pow", self.tape.add("abs", args[0]), args[1])
+        odd = exponent.p % 2 == 1
+        instead = terms.mul(self.tape, self.tape.add("sign", args[0]), size) if odd else size
+        typed = f"sign({base})*abs({base})**{power}" if odd else f"abs({base})**{power}"
+        typed = f"cbrt({base})" if exponent == fmpq(1, 3) else typed
+        slope = self.directional(self._replaced(output, found.node, instead), direction).exact
+        return f"the real root {typed} has the slope {slope} here" if slope else None
+
+    def _replaced(self, output: int, old: int, new: int) -> int:
+        """``output`` with one node in place of another."""
+        changed = {old: new}
+        for node in self.tape.needed((output,)):
+            op, args, value = self.tape.ops[node]
+            if node not in changed and not changed.keys().isdisjoint(args):
+                changed[node] = self.tape.add(op, *(changed.get(arg, arg) for arg in args), value=value)
+        return changed.get(output, output)
+
+    def _blaming(self, proof: Proof, taken: Path, left: Side, right: Side) -> Proof:
+        """The proof with the place where the sides part, or where one of them ends."""
+        ended = [side.walk.here for side in (left, right) if side.problem and side.walk.here >= 0]
+        before, after = left.walk.choices, right.walk.choices
+        parts = [node for node in before if node in after and before[node] != after[node]]
+        blamed = min(ended or parts or taken.turns, default=None)
+        if blamed is None:
+            return replace(proof, at_switch=True)
+        reason = self._placed(proof.reason or "", blamed)
+        return replace(proof, reason=reason, place=self.tape.spans[blamed], at_switch=True)
+
+    def _written(self, number: int | str | None) -> str | None:
+        """A limit or slope in decimals; oo and -oo are themselves."""
+        return self._exact(number) if isinstance(number, int) else number
+
+    def _exact(self, node: int) -> str:
+        value = self.balls.value(node, ACCURACY)
+        return "undecided" if isinstance(value, (Undefined, Unknown, Truth)) else decimal(value)
+
+    # ---- second derivatives at a switching point
+
+    def second(self, output: int, i: int, j: int) -> Proof:
+        """The derivative along j of the derivative by i; if that stays on the switch, the other way round."""
+        proof = self._second(output, i, j)
+        return self._second(output, j, i) if proof.kind == "undecided" and i != j else proof
+
+    def _second(self, output: int, i: int, j: int) -> Proof:
+        first = self.gradient(output, [i])[0]
+        if first.kind != "smooth":
+            kind = "undecided" if first.kind == "undecided" else "undefined"
+            return replace(first, kind=kind, one_sided=None, reason=f"no first derivative: {first.reason}")
+        if first.node is None:
+            return ZERO
+        direction = {j: self.tape.number(1)}
+        sides = []
+        for side in (-1, 1):
+            seen = look(self.balls, self.path(output), output, direction, side, output)
+            if not seen.problem and i in self.tape.needed(seen.walk.stuck):
+                seen = replace(seen, problem="the program stays at its switching point along this line")
+            if not seen.problem:
+                seen = self._slope_beside(seen, output, i, direction, first.node)
+            sides.append(seen)
+        return self._blaming(self._compared(output, first.node, *sides), self.path(output), *sides)
+
+    def _slope_beside(self, seen: Side, output: int, i: int, direction: Mapping[int, int], first: int) -> Side:
+        """The derivative by i close to the point, as the branches taken there have it."""
+        nodes = tuple(sorted(seen.walk.uses))
+        beside = Path(nodes, seen.walk.uses, {}, ())
+        slope = gradient(self.balls, beside, output, {i}).get(i, self.tape.number(0))
+        found = look(self.balls, self.path(slope), slope, direction, seen.walk.side, first)
+        found.walk.choices.update(seen.walk.choices)
+        return found
+
+    def _closely_times(self, output: int, i: int, along: Mapping[int, int]) -> Proof:
+        """One entry of the Hessian times a direction."""
+        parts = {j: self.second(output, i, j) for j in along}
+        bad = next((proof for proof in parts.values() if proof.kind != "smooth"), None)
+        if bad is not None:
+            return bad
+        nodes = {j: proof.node for j, proof in parts.items() if proof.node is not None}
+        proof = self.number(self._product(nodes, along), output)
+        return replace(proof, at_switch=any(part.at_switch for part in parts.values()))
+
+
+def _limit(written: str | None) -> str:
+    return "no real limit" if written is None else written
 
 
 def double(tape: Tape, node: int) -> float:

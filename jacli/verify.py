@@ -69,7 +69,7 @@ def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, 
         return "rounding", f"{_surviving(true, off)}: rounding in doubles loses the others{place}"
     if proof.at_switch:
         return "rounding", f"{proof.reason}; torch returned {_word(value)}, the slope of one side's formula there"
-    return "disagree", f"nothing explains the difference: torch returned {_word(value)}, the true value is {proof.exact}"
+    return "disagree", f"torch returned {_word(value)}, nothing explains the difference from {proof.exact}"
 
 
 def _surviving(true: Decimal, off: Decimal) -> str:

@@ -30,7 +30,7 @@ def gradient(balls: Balls, path: Path, output: int, wrt: Collection[int]) -> dic
         if bar is None or node not in depends:
             continue
         tape.at(tape.spans[node])
-        for position, arg in _arguments(balls, path, node):
+        for position, arg in _arguments(balls.tape, path, node):
             if arg in depends:
                 term = _pulled(balls, node, position, bar)
                 bars[arg] = terms.add(tape, bars[arg], term) if arg in bars else term
@@ -47,22 +47,20 @@ def dependents(path: Path, wrt: Collection[int]) -> set[int]:
     return depends
 
 
-def _arguments(balls: Balls, path: Path, node: int) -> list[tuple[int, int]]:
+def _arguments(tape: Tape, path: Path, node: int) -> list[tuple[int, int]]:
     """The arguments that carry a derivative, with their positions."""
-    op, args, _ = balls.tape.ops[node]
-    if op == "select":
-        return [(0, path.uses[node][0])]
-    if op in ("max", "min"):
-        larger = balls.sign(terms.sub(balls.tape, *args)) != -1
-        return [(0, args[0]) if larger == (op == "max") else (1, args[1])]
-    return list(enumerate(args))
+    op, args, _ = tape.ops[node]
+    return [(0, path.uses[node][0])] if op in _CHOICES else list(enumerate(args))
+
+
+_CHOICES = frozenset(("select", "max", "min"))
 
 
 def _pulled(balls: Balls, node: int, position: int, bar: int) -> int:
     """``bar`` times the derivative of ``node`` with respect to one argument."""
     tape = balls.tape
     op, args, value = tape.ops[node]
-    if op in ("select", "max", "min"):
+    if op in _CHOICES:
         return bar
     if op == "neg" or (op == "sub" and position == 1):
         return terms.neg(tape, bar)

@@ -189,7 +189,8 @@ class Balls:
             pending = self._try(pending, precision, accuracy)
             if not pending:
                 break
-        return [self._settled[node] for node in nodes]
+        forgotten = [node for node in nodes if node not in self._settled]  # a proof came in between
+        return self.values(nodes, accuracy) if forgotten else [self._settled[node] for node in nodes]
 
     def value(self, node: int, accuracy: int = 0) -> Known:
         """One node's value."""
@@ -208,21 +209,21 @@ class Balls:
 
     def _try(self, nodes: list[int], precision: int, accuracy: int) -> list[int]:
         """Settle what this precision can; the nodes that are still open."""
-        pending = [node for node in nodes if not _enough(self._settled.get(node), accuracy)]
-        while pending:
-            point = self.point(precision)
-            point.evaluate(pending)
-            proved = False
-            for node in pending:
-                value = self._settled[node] = point.values[node]
-                if precision >= _SUSPICIOUS and not _enough(value, accuracy):
-                    value = self._settled[node] = _question(node, value)
-                    proved = self._prove(value) or proved
-            pending = [node for node in pending if not _enough(self._settled[node], accuracy)]
-            if not proved:
-                return pending
-            self._points.clear()
-        return []
+        settled = self._settled
+        pending = [node for node in nodes if not _enough(settled.get(node), accuracy)]
+        point = self.point(precision)
+        point.evaluate(pending)
+        settled.update((node, point.values[node]) for node in pending)
+        pending = [node for node in pending if not _enough(settled[node], accuracy)]
+        if precision < _SUSPICIOUS:
+            return pending
+        for node in pending:
+            question = settled[node] = _question(node, settled[node])
+            if self._prove(question):  # every value may now be known better
+                self._points.clear()
+                settled.clear()
+                return []
+        return pending
 
     def _prove(self, unknown: Unknown) -> bool:
         """Settle an open question by a proof. True when something new is known."""
@@ -231,11 +232,12 @@ class Balls:
         if unknown.first is None or unknown.other is None or (unknown.first, unknown.other) in self._refused:
             return False
         first, other = unknown.first, unknown.other
+        self._refused.add((first, other))  # unless it works out; and it is not asked again while at it
         right = self.tape.number(Fraction(int(other.p), int(other.q))) if isinstance(other, fmpq) else other
         difference = first if isinstance(other, fmpq) and not other else self.tape.add("sub", first, right)
         if not is_proved_zero(self, difference):
-            self._refused.add((first, other))
             return False
+        self._refused.discard((first, other))
         if isinstance(other, fmpq):
             self.facts.values[first] = other
         else:

@@ -15,35 +15,39 @@ DIGITS = 20
 #: Bits for numbers that become balls only to be written.
 _WIDER = 256
 
-_CONTEXT = Context(prec=DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
+def _context(digits: int) -> Context:
+    return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-def decimal(value: Number) -> str:
-    """The number with 20 significant digits, or all of them if they are fewer."""
-    return written(_decimal(value))
+_CONTEXT = _context(DIGITS)
 
 
-def written(number: Decimal) -> str:
+def decimal(value: Number, digits: int = DIGITS) -> str:
+    """The number with 20 significant digits (or as many as asked for), or all of them if they are fewer."""
+    return written(_decimal(value, digits), digits)
+
+
+def written(number: Decimal, digits: int = DIGITS) -> str:
     """A decimal without trailing zeros; with an exponent where it is far from 1."""
-    number = number.normalize(_CONTEXT)
+    number = number.normalize(_CONTEXT if digits == DIGITS else _context(digits))
     if not number:
         return "0"
-    sign, digits, exponent = number.as_tuple()
+    sign, figures, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise TypeError("a decimal that is not finite")
-    size = len(digits) + exponent - 1
+    size = len(figures) + exponent - 1
     if -7 <= size < DIGITS + 1:
         return format(number, "f")
-    text = "".join(map(str, digits))
+    text = "".join(map(str, figures))
     mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
     return f"{'-' if sign else ''}{mantissa}e{'+' if size > 0 else '-'}{abs(size):02d}"
 
 
-def _decimal(value: Number) -> Decimal:
+def _decimal(value: Number, figures: int) -> Decimal:
     if type(value) is fmpq:
-        return _CONTEXT.divide(Decimal(int(value.p)), Decimal(int(value.q)))
+        return _context(figures).divide(Decimal(int(value.p)), Decimal(int(value.q)))
     with ctx.workprec(_WIDER):
-        middle, _, exponent = ball(value).mid_rad_10exp(DIGITS + 5)
+        middle, _, exponent = ball(value).mid_rad_10exp(figures + 5)
     return Decimal(int(middle)).scaleb(int(exponent), _WIDE)
 
 

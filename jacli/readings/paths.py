@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from flint import arb, fmpq
 
+from jacli.readings import terms
 from jacli.readings.balls import Balls, Undefined, Unknown, branch
 from jacli.readings.exact import is_zero
 from jacli.readings.tape import Tape
@@ -50,11 +51,13 @@ def path(balls: Balls, output: int) -> Path:
     seen = {output}
     while stack:
         node = stack.pop()
-        looked = tape.ops[node].args
-        if tape.ops[node].op == "select":
+        op, looked, _ = tape.ops[node]
+        if op == "select":
             conditions, taken = branch(looked, balls.value)
             uses[node] = (taken,) if type(taken) is int else ()
             looked = (*conditions, *uses[node])
+        elif op in ("max", "min"):
+            uses[node] = (_extreme(balls, op, looked),)
         else:
             uses[node] = looked
         value = balls.value(node)
@@ -70,6 +73,12 @@ def path(balls: Balls, output: int) -> Path:
                 seen.add(arg)
                 stack.append(arg)
     return Path(tuple(sorted(seen)), uses, turns, tuple(sorted(missing)))
+
+
+def _extreme(balls: Balls, op: str, args: tuple[int, ...]) -> int:
+    """The argument that a maximum or minimum is, the first of equal ones."""
+    first = balls.sign(terms.sub(balls.tape, *args))
+    return args[1] if first == (-1 if op == "max" else 1) else args[0]
 
 
 def _turning(balls: Balls, node: int, args: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,10 +1,175 @@
-"""Proofs that a constant is exactly zero, where balls can only say that it is very small."""
+"""Proofs that a constant is exactly zero, where balls can only say that it is very small.
+
+Three attempts, from cheap to dear: both sides are the same formula once the point's values are put in; an
+algebraic number that is smaller than any non-zero one of its kind can be; SymPy knows an identity.
+"""
 
 from __future__ import annotations
 
-from jacli.readings.balls import Balls
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flint import arb, fmpq, fmpz
+
+from jacli.readings import terms
+from jacli.readings.balls import PRECISIONS, Balls
+from jacli.readings.exact import Angle
+from jacli.readings.tape import Tape
+
+#: Largest constants that are put to a proof, in operations, and to SymPy.
+_MOST_NODES = 2000
+_MOST_FOR_SYMPY = 60
 
 
 def is_proved_zero(balls: Balls, node: int) -> bool:
     """Whether a constant node is proved to be exactly zero. False means: not proved."""
+    order = _order(balls.tape, node)
+    if len(order) > _MOST_NODES:
+        return False
+    if _same_formula(balls.tape, node, order) or _too_small(balls, node, order):
+        return True
+    return _known_to_sympy(balls, node, order)
+
+
+def _order(tape: Tape, node: int) -> list[int]:
+    """The nodes of a constant with the values of its variables, every node after what it needs."""
+    wanted = tape.needed((node,))
+    values = tape.needed([tape.bound[n] for n in wanted if n in tape.bound])
+    known = set(values)
+    return [*values, *(n for n in wanted if n not in known)]
+
+
+def _same_formula(tape: Tape, node: int, order: list[int]) -> bool:
+    """Writing the point's values in place of the variables makes it fold to 0."""
+    new: dict[int, int] = {}
+    for old in order:
+        op, args, value = tape.ops[old]
+        given = [new[arg] for arg in args]
+        if op == "variable":
+            new[old] = new[tape.bound[old]]
+        elif op in _FOLDED:
+            new[old] = _FOLDED[op](tape, *given)
+        elif op == "div" and terms.number(tape, given[1]) != 0:
+            new[old] = terms.div(tape, *given)
+        else:
+            new[old] = tape.add(op, *given, value=value)
+    return terms.number(tape, new[node]) == 0
+
+
+_FOLDED = {"neg": terms.neg, "add": terms.add, "sub": terms.sub, "mul": terms.mul}
+
+
+# ---- algebraic numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """An algebraic number as a quotient of algebraic integers: bounds on their conjugates, in bits, and the degree.
+
+    The BFMSS bound (Burnikel, Funke, Mehlhorn, Schirra, Schmitt 2009, doi:10.1007/s00453-007-9132-4): a number
+    that is not zero is at least ``1/(upper**(degree - 1) * lower)``.
+    """
+
+    upper: float
+    lower: float
+    degree: int
+
+
+def _too_small(balls: Balls, node: int, order: list[int]) -> bool:
+    """The ball lies within the gap that separates zero from every other such algebraic number."""
+    sizes: dict[int, _Size] = {}
+    degree = field = 1  # of the roots, and of the field that holds the sines and cosines
+    for each in order:
+        size = _size(balls, each, sizes)
+        if size is None and not isinstance(balls.value(each), Angle):
+            return False
+        if size is not None:
+            sizes[each] = size
+            degree *= size.degree
+        if balls.tape.ops[each].op in _CIRCULAR:
+            field = math.lcm(field, 4 * _denominator(balls, each))
+    if node not in sizes:
+        return False
+    gap = math.ceil((degree * field - 1) * sizes[node].upper + sizes[node].lower) + 1
+    for precision in PRECISIONS:
+        if precision > gap:
+            point = balls.point(precision)
+            point.evaluate((node,))
+            value = point.values[node]
+            if isinstance(value, arb) and abs(value) < arb(2) ** -gap:
+                return True
     return False
+
+
+def _size(balls: Balls, node: int, sizes: dict[int, _Size]) -> _Size | None:
+    """Bounds for one node, None where it is not seen to be algebraic."""
+    value = balls.value(node)
+    if isinstance(value, fmpq):
+        return _Size(_log2(value.p), _log2(value.q), 1)
+    op, args, _ = balls.tape.ops[node]
+    if op in _CIRCULAR:  # twice a sine or cosine is an algebraic integer, its conjugates at most 2
+        bits = 2.0 if op == "tan" else 1.0
+        return _Size(bits, bits, 1) if isinstance(balls.value(args[0]), Angle) else None
+    if op == "variable":
+        args = (balls.tape.bound[node],)
+    if not all(arg in sizes for arg in args):
+        return None
+    if op == "pow":
+        exponent = balls.value(args[1])
+        return _of_power(sizes[args[0]], exponent) if isinstance(exponent, fmpq) else None
+    rule = _RULES.get(op)
+    return None if rule is None else rule(*(sizes[arg] for arg in args))
+
+
+def _log2(number: fmpz) -> float:
+    return math.log2(abs(int(number))) if number else 0.0
+
+
+_CIRCULAR = ("sin", "cos", "tan")
+
+
+def _denominator(balls: Balls, node: int) -> int:
+    """That of the argument's turns: its sine and cosine lie in the cyclotomic field of four times this order."""
+    turns = balls.value(balls.tape.ops[node].args[0])
+    return int(turns.turns.q) if isinstance(turns, Angle) else 1
+
+
+def _of_power(base: _Size, exponent: fmpq) -> _Size:
+    times, root = int(exponent.p), int(exponent.q)
+    upper, lower = (base.upper, base.lower) if times > 0 else (base.lower, base.upper)
+    return _root(_Size(upper * abs(times), lower * abs(times), 1), root)
+
+
+def _root(a: _Size, k: int) -> _Size:
+    if a.upper >= a.lower:
+        return _Size((a.upper + (k - 1) * a.lower) / k, a.lower, k)
+    return _Size(a.upper, ((k - 1) * a.upper + a.lower) / k, k)
+
+
+def _sum(a: _Size, b: _Size) -> _Size:
+    return _Size(max(a.upper + b.lower, a.lower + b.upper) + 1, a.lower + b.lower, 1)
+
+
+def _same(a: _Size) -> _Size:
+    return _Size(a.upper, a.lower, 1)
+
+
+_RULES: dict[str, Callable[..., _Size]] = {
+    "variable": _same, "neg": _same, "abs": _same, "add": _sum, "sub": _sum, "sqrt": lambda a: _root(a, 2),
+    "mul": lambda a, b: _Size(a.upper + b.upper, a.lower + b.lower, 1),
+    "div": lambda a, b: _Size(a.upper + b.lower, a.lower + b.upper, 1),
+}  # fmt: skip
+
+
+# ---- the rest
+
+
+def _known_to_sympy(balls: Balls, node: int, order: list[int]) -> bool:
+    """SymPy simplifies it to 0. Asked about short constants only: it may take long."""
+    if len(order) > _MOST_FOR_SYMPY:
+        return False
+    from jacli.readings.symbols import constant, sympy
+
+    expression = constant(balls.tape, node)
+    return expression is not None and bool(expression.is_zero or sympy().simplify(expression).is_zero)

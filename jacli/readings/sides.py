@@ -1,0 +1,335 @@
+"""A result close to the point, on one side: the program walked over germs, and what its slope is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import fmpq
+
+from jacli.readings import terms
+from jacli.readings.balls import Balls, Undefined, Unknown
+from jacli.readings.exact import is_zero
+from jacli.readings.germs import (
+    ZERO,
+    Algebra,
+    Germ,
+    MoreTermsError,
+    NoGermError,
+    NotRealError,
+    RamifyError,
+)
+from jacli.readings.paths import Path
+
+#: Terms kept at first, and at most.
+_FIRST_COUNT = 4
+_MOST_TERMS = 32
+
+#: Fractional powers of the distance up to this root.
+_MOST_DEGREE = 24
+
+#: Operations of one walk, over all its attempts.
+MOST_STEPS = 200_000
+
+_COMPARISONS: dict[str, Callable[[int], bool]] = {
+    "lt": lambda side: side < 0, "le": lambda side: side <= 0, "gt": lambda side: side > 0,
+    "ge": lambda side: side >= 0, "eq": lambda side: side == 0, "ne": lambda side: side != 0,
+}  # fmt: skip
+
+
+class Walk:
+    """One side's germs: ``x + side*t*direction`` for small t = s**degree."""
+
+    def __init__(
+        self, balls: Balls, path: Path, direction: Mapping[int, int], side: int, degree: int, count: int
+    ) -> None:
+        self.balls = balls
+        self.tape = balls.tape
+        self.path = path
+        self.direction = direction
+        self.side = side
+        self.degree = degree
+        self.algebra = Algebra(balls, count)
+        self.germs: dict[int, Germ | bool] = {}
+        self.choices: dict[int, int] = {}
+        self.uses: dict[int, tuple[int, ...]] = {}
+        self.stuck: list[int] = []  # nodes that stay at their switching point all along
+        self.here = -1
+        self._moving: dict[int, bool] = {}
+
+    def germ(self, root: int) -> Germ:
+        """The germ of a node."""
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node not in self.germs:
+                wanted = self._wanted(node)
+                if wanted:
+                    stack.extend(wanted)
+                    continue
+                self.here = node
+                self.tape.at(self.tape.spans[node])
+                self.germs[node] = self._step(node)
+                self.tape.at(None)
+            stack.pop()
+        return self._number(root)
+
+    def _number(self, node: int) -> Germ:
+        found = self.germs[node]
+        if isinstance(found, bool):
+            raise TypeError("a condition is no number")
+        return found
+
+    def moves(self, node: int) -> bool:
+        """The node depends on a variable that moves."""
+        found = self._moving.get(node)
+        if found is None:
+            for each in self.tape.needed((node,)):
+                if each not in self._moving:
+                    moving = each in self.direction or any(self._moving[arg] for arg in self.tape.ops[each].args)
+                    self._moving[each] = moving
+            found = self._moving[node]
+        return found
+
+    def _wanted(self, node: int) -> list[int]:
+        """The arguments still missing, of a choice only those it comes to."""
+        op, args, _ = self.tape.ops[node]
+        if not self.moves(node) and op not in _CONDITIONS:
+            return []
+        if op == "select":
+            return self._wanted_of_choice(args)
+        if op in ("and", "or"):
+            for arg in args:
+                if arg not in self.germs:
+                    return [arg]
+                if self.germs[arg] == (op == "or"):
+                    return []
+            return []
+        return [arg for arg in args if arg not in self.germs]
+
+    def _wanted_of_choice(self, args: tuple[int, ...]) -> list[int]:
+        conditions, taken = self._branch(args)
+        missing = [c for c in conditions if c not in self.germs]
+        return missing or ([taken] if taken is not None and taken not in self.germs else [])
+
+    def _branch(self, args: tuple[int, ...]) -> tuple[tuple[int, ...], int | None]:
+        """The conditions that are looked at, and the value node they lead to."""
+        for k in range(0, len(args) - 1, 2):
+            if self.germs.get(args[k], True):
+                return args[: k + 1 : 2], args[k + 1]
+        return args[:-1:2], args[-1] if len(args) % 2 else None
+
+    def _step(self, node: int) -> Germ | bool:
+        op, args, value = self.tape.ops[node]
+        self.uses[node] = args
+        if op in _CONDITIONS:
+            return self._condition(op, args)
+        if node in self.direction:
+            step = self.direction[node] if self.side > 0 else terms.neg(self.tape, self.direction[node])
+            between = [self.tape.number(0)] * (self.degree - 1)
+            start = self.tape.number(0) if self._is_zero(node) else node
+            return self.algebra.made(0, [start, *between, step], None)
+        if not self.moves(node):
+            return self._constant(node)
+        if op == "select":
+            taken = self._branch(args)[1]
+            if taken is None:
+                raise NotRealError("no case of the Piecewise holds")
+            self.uses[node] = (taken,)
+            return self._chosen(node, args.index(taken), self._number(taken))
+        germ = self._function(op, args, value)
+        return self._anchored(node, germ)
+
+    def _constant(self, node: int) -> Germ:
+        value = self.balls.value(node)
+        if isinstance(value, Undefined):
+            raise NotRealError(value.reason)
+        if isinstance(value, Unknown):
+            raise NoGermError("a constant cannot be decided")
+        return ZERO if is_zero(value) else self.algebra.constant(node)
+
+    def _condition(self, op: str, args: tuple[int, ...]) -> bool:
+        if op in ("true", "false"):
+            return op == "true"
+        if op == "not":
+            return not self.germs[args[0]]
+        if op in ("and", "or"):
+            held = [bool(self.germs[arg]) for arg in args if arg in self.germs]
+            return all(held) if op == "and" else any(held)
+        return _COMPARISONS[op](self._order(args))
+
+    def _order(self, args: tuple[int, ...]) -> int:
+        """The sign of the difference of two arguments."""
+        return 0 if args[0] == args[1] else self._decisive(self.algebra.sub(*map(self._number, args)))
+
+    def _decisive(self, germ: Germ) -> int:
+        """The sign of a germ that decides what is taken here."""
+        sign = self.algebra.sign(germ)
+        if not sign:
+            self.stuck.append(self.here)
+        return sign
+
+    def _chosen(self, node: int, choice: int, germ: Germ) -> Germ:
+        self.choices[node] = choice
+        return germ
+
+    def _function(self, op: str, args: tuple[int, ...], value: tuple[int, ...] | None) -> Germ:
+        given = [self._number(arg) for arg in args]
+        algebra = self.algebra
+        if op == "pow":
+            return self._power(args, given)
+        if op in ("max", "min"):
+            return self._extreme(op, args)
+        if op in ("abs", "sign"):
+            sign = self._decisive(given[0])
+            self.choices[self.here] = sign
+            return algebra.number(sign) if op == "sign" else algebra.neg(given[0]) if sign < 0 else given[0]
+        if op in ("floor", "ceil"):
+            germ = algebra.floor(given[0]) if op == "floor" else algebra.neg(algebra.floor(algebra.neg(given[0])))
+            self.choices[self.here] = germ.terms[0] if germ.terms else -1
+            if algebra.split(given[0])[1].nothing:
+                self.stuck.append(self.here)
+            return germ
+        if op == "sqrt":
+            self._rooted(given[0])
+        if op == "atan2":
+            self.choices[self.here] = 0 if algebra.sign(given[1]) > 0 else algebra.sign(given[0])
+        if given[0].start < 0:  # towards an infinity, which may be another one on the other side
+            self.choices[self.here] = algebra.pole(given[0])
+        return getattr(algebra, op)(*given, *(value or ()))  # type: ignore[no-any-return]
+
+    def _rooted(self, a: Germ) -> None:
+        """A root of what vanishes at the point takes its own form on each side."""
+        a = self.algebra.lead(a)
+        self.choices[self.here] = self.side if a.start else 0
+        if a.nothing:
+            self.stuck.append(self.here)
+
+    def _extreme(self, op: str, args: tuple[int, ...]) -> Germ:
+        side = self._order(args)
+        first = side >= 0 if op == "max" else side <= 0
+        self.uses[self.here] = args[:1] if first else args[1:]
+        return self._chosen(self.here, 0 if first else 1, self._number(self.uses[self.here][0]))
+
+    def _power(self, args: tuple[int, ...], given: list[Germ]) -> Germ:
+        exponent = None if self.moves(args[1]) else self.balls.value(args[1])
+        if type(exponent) is not fmpq:
+            self.choices[self.here] = self.side
+            return self.algebra.general_power(*given)
+        if exponent.q != 1:
+            self._rooted(given[0])
+        return self.algebra.power(given[0], Fraction(int(exponent.p), int(exponent.q)))
+
+    def _anchored(self, node: int, germ: Germ) -> Germ:
+        """The node itself as the constant term where the operation is continuous, so that no proof is needed."""
+        jumps = node in self.path.turns and self.tape.ops[node].op not in _CONTINUOUS
+        if germ.start or not germ.terms or jumps or node not in self.path.uses:
+            return germ
+        if all(self._continuous(arg) for arg in self.tape.ops[node].args):
+            start = self.tape.number(0) if self._is_zero(node) else node
+            return self.algebra.made(0, [start, *germ.terms[1:]], germ.order)
+        return germ
+
+    def _is_zero(self, node: int) -> bool:
+        return is_zero(self.balls.value(node))
+
+    def _continuous(self, node: int) -> bool:
+        """The germ of an argument visibly leads to the argument's own value."""
+        germ = self._number(node)
+        if germ.start < 0 or not self.moves(node):
+            return germ.start >= 0
+        if germ.start > 0 or not germ.terms:
+            return self._is_zero(node)
+        if germ.terms[0] == node:
+            return True
+        here, there = self.balls.value(node), self.balls.value(germ.terms[0])
+        return type(here) is fmpq and type(there) is fmpq and bool(here == there)
+
+
+#: Operations that have a kink or an edge, but no jump.
+_CONTINUOUS = frozenset(("abs", "max", "min", "sqrt", "asin", "acos", "acosh"))
+
+_CONDITIONS = frozenset((*_COMPARISONS, "and", "or", "not", "true", "false"))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What happens on one side. Numbers are nodes; an infinite one is its sign, as the string ``oo`` or ``-oo``.
+
+    Attributes:
+        limit: of the result, None where it is not real.
+        slope: one-sided, of the line from the point's own value; None where there is none.
+        walk: what was taken on the way.
+        problem: why nothing more can be said (``real`` False: there is no real value).
+    """
+
+    walk: Walk
+    limit: int | str | None = None
+    slope: int | str | None = None
+    problem: str | None = None
+    real: bool = True
+
+
+def look(balls: Balls, path: Path, output: int, direction: Mapping[int, int], side: int, value: int | None) -> Side:
+    """Look at ``output`` from one side: from the right (1) or the left (-1) along ``direction``.
+
+    Args:
+        balls: the tape at the point.
+        path: the path that ``output`` takes there.
+        output: a node.
+        direction: a constant node for each variable that moves.
+        side: 1 or -1.
+        value: the node of the value at the point itself, from which slopes are measured; None where there is none.
+    """
+    degree, count = 1, _FIRST_COUNT
+    size = len(balls.tape.needed((output,)))
+    while True:
+        walk = Walk(balls, path, direction, side, degree, count)
+        if size * count > MOST_STEPS:
+            return Side(walk, problem="the program is too long for a closer look")
+        try:
+            return _side(walk, walk.germ(output), value)
+        except MoreTermsError:
+            count *= 2
+            if count > _MOST_TERMS * degree:
+                return Side(walk, problem="all terms that were kept cancel")
+        except RamifyError as error:
+            degree *= error.degree
+            count = max(count, _FIRST_COUNT + degree)
+            if degree > _MOST_DEGREE:
+                return Side(walk, problem="a fractional power with a large denominator")
+        except NotRealError as error:
+            return Side(walk, problem=error.reason, real=False)
+        except NoGermError as error:
+            return Side(walk, problem=error.reason)
+        finally:
+            balls.tape.at(None)
+
+
+def _side(walk: Walk, germ: Germ, value: int | None) -> Side:
+    """The limit and the slope that a germ has, seen from the value at the point."""
+    algebra, side, tape = walk.algebra, walk.side, walk.tape
+    if germ.start < 0:
+        germ = algebra.lead(germ)
+    if germ.start < 0:
+        up = algebra.sign_of(germ.terms[0])
+        return Side(walk, _infinite(up), _infinite(up * side))
+    limit = algebra.coefficient(germ, 0)
+    steps = [terms.sub(tape, limit, value)] if value is not None else []
+    steps += [algebra.coefficient(germ, exponent) for exponent in range(1, walk.degree)]
+    for step in steps:
+        steep = algebra.sign_of(step)
+        if steep:
+            return Side(walk, limit, _infinite(steep * side))
+    slope = algebra.coefficient(germ, walk.degree)
+    return Side(walk, limit, slope if side > 0 else terms.neg(tape, slope))
+
+
+def _infinite(sign: int) -> str:
+    return "oo" if sign > 0 else "-oo"
+
+
+def alike(left: Side, right: Side) -> bool:
+    """One power series, in t itself, serves both sides: what it says of one holds on the other."""
+    return left.walk.degree == right.walk.degree == 1 and left.walk.choices == right.walk.choices
