@@ -12,7 +12,8 @@ import pytest
 import jacli
 from jacli.result import Entry, Result
 
-PROBLEMS = [json.loads(line) for line in (Path(__file__).parent / "data" / "published.jsonl").open(encoding="utf-8")]
+DATA = Path(__file__).parent / "data" / "published.jsonl"
+PROBLEMS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
 
 #: Tags of problems where a double evaluation is expected to be visibly wrong.
 HARD = {"cancellation", "overflow", "removable-singularity"}

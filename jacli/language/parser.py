@@ -502,7 +502,7 @@ class _Parser:
         operand = self.condition_operand if row.name in ("and", "or", "not") else self.number_operand
         for arg in args:
             operand(arg)
-        if row.integers_first and not 0 <= integers[0] <= 1000:
+        if row.integers_first and not (0 if row.listed else -1000) <= integers[0] <= 1000:
             raise JacliError(f"the first argument of {row.name} is a whole number from 0 to 1000", span)
         if row.folds and len(args) > 2:
             node = args[0]

@@ -187,4 +187,9 @@ def gradient(
     if not total.requires_grad:
         return [t.zeros_like(x) for x in inputs]
     grads = t.autograd.grad(total, list(inputs), retain_graph=True, create_graph=create_graph, allow_unused=True)
-    return [t.zeros_like(x) if g is None else g for g, x in zip(grads, inputs, strict=True)]
+    return [t.zeros_like(x) if g is None or _is_absent(g) else g for g, x in zip(grads, inputs, strict=True)]
+
+
+def _is_absent(gradient: Any) -> bool:
+    """Whether torch stands a zero without storage in (the derivative of a sign): its entries cannot be read."""
+    return bool(gradient._is_zerotensor())  # noqa: SLF001
