@@ -54,9 +54,12 @@ def test_the_json_document_has_exactly_the_documented_keys() -> None:
         jacli.jacobian("x*y", [1, 2], weights=[3]).to_dict(),
         jacli.jvp("x*y", [1, 2], [3, 4]).to_dict(),
         jacli.grad("x*y", [1, 2]).to_dict(),
+        jacli.backward("b = x*y; b**2", [1, 2], explain=True, show="b").to_dict(),
     ):
-        companion = re.compile(r"^(vjp|jvp|grad)_")
+        companion = re.compile(r"^(vjp|jvp|grad|backward)_")
         assert {companion.sub("", key) for key in document} <= documented
+        for key in document.keys() & {"calls", "steps", "shown"}:
+            assert {name for item in document[key] for name in item} <= documented
 
 
 def test_links_lead_somewhere() -> None:
