@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -35,15 +36,19 @@ def test_the_commands_of_the_tour_are_well_formed() -> None:
         assert parse(command).command is not None
 
 
-def test_the_python_of_the_readme_runs() -> None:
-    for block in blocks(ROOT / "README.md", "python"):
-        names: dict[str, object] = {}
-        for line in block.splitlines():
-            code, _, comment = line.partition("  # ")
-            if comment and code.strip() and "…" not in comment and "JSON" not in comment:
-                assert repr(eval(code, names)) == comment.strip()
-            else:
-                exec(line, names)
+PROGRAMS = [(page.name, blocks(page, "python")) for page in PAGES if blocks(page, "python")]
+
+
+@pytest.mark.parametrize(("page", "programs"), PROGRAMS, ids=[page for page, _ in PROGRAMS])
+def test_the_python_runs(page: str, programs: list[str]) -> None:
+    """Blocks of one page run one after another; ``expression  # value`` says what comes out."""
+    names: dict[str, object] = {}
+    for statement in ast.parse("\n".join(programs)).body:
+        exec(compile(ast.Module([statement], []), page, "exec"), names)
+    for line in "\n".join(programs).splitlines():
+        code, _, comment = line.partition("  # ")
+        if comment and "…" not in comment and "JSON" not in comment:
+            assert repr(eval(code, names)) == comment.strip()
 
 
 def test_the_json_document_has_exactly_the_documented_keys() -> None:
