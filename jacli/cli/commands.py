@@ -47,6 +47,14 @@ DIGITS = Option("--digits", "Significant digits to show in table, plain, markdow
 COLOR = Option("--color", "auto, always or never.", "WHEN")
 QUIET = Option("--quiet", "Print nothing: the exit status tells.")
 
+POINTS = Option("--points", "Many points: a csv, tsv, jsonl, npy or parquet file, or - for a stream.", "FILE")
+STRICT = Option("--strict", "With --points: stop at the first line that is no point.")
+RESUME = Option("--resume", "With --points: go on with the interrupted file of --output.")
+CHECK = Option("--check", "With --points: prove all points, suspect ones (suspect), or none.", "WHICH")
+DEVICE = Option("--device", "With --points: cpu or cuda.", "NAME")
+DTYPE = Option("--dtype", "With --points: float64 or float32.", "TYPE")
+
+POINTS_ONLY = (STRICT, RESUME, CHECK, DEVICE, DTYPE)
 SOURCE = (FILE, EXPR)
 VIEW = (FORMAT, OUTPUT, DIGITS, COLOR, QUIET)
 
@@ -60,13 +68,14 @@ class Command:
     arguments: tuple[Option, ...] = ()
     required: tuple[Option, ...] = ()
     example: str = ""
+    points: tuple[Option, ...] = ()
 
     @property
     def options(self) -> tuple[Option, ...]:
         """All its options, in the order of the help."""
         if not self.arguments:
             return VIEW
-        return (*self.arguments, *SOURCE, *VIEW)
+        return (*self.arguments, *self.points, *SOURCE, *VIEW)
 
     @property
     def takes_expression(self) -> bool:
@@ -76,6 +85,7 @@ class Command:
 
 CHOICE = (VARS, WRT)
 TOLERANCE = (RTOL, ATOL)
+MANY = (POINTS, *POINTS_ONLY)
 
 COMMANDS = {
     command.name: command
@@ -86,6 +96,7 @@ COMMANDS = {
             (AT, *CHOICE, WEIGHTS, SHOW, *TOLERANCE),
             (AT,),
             'jacli jacobian "x0**2+x1, x1**3+2*x0" --at 2,4',
+            MANY,
         ),
         Command(
             "vjp",
@@ -93,6 +104,7 @@ COMMANDS = {
             (AT, WEIGHTS, *CHOICE, SHOW, *TOLERANCE),
             (AT, WEIGHTS),
             'jacli vjp "x0**2+x1, x1**3+2*x0" --at 2,4 --weights 1,2',
+            MANY,
         ),
         Command(
             "jvp",
@@ -100,6 +112,7 @@ COMMANDS = {
             (AT, TANGENT, *CHOICE, *TOLERANCE),
             (AT, TANGENT),
             'jacli jvp "x*y, sin(x)" --at 1,2 --tangent 1,0',
+            MANY,
         ),
         Command(
             "grad",
@@ -107,6 +120,7 @@ COMMANDS = {
             (AT, *CHOICE, SHOW, *TOLERANCE),
             (AT,),
             'jacli grad "x*exp(-y)" --at x=1,y=0',
+            MANY,
         ),
         Command(
             "hessian",
@@ -114,6 +128,7 @@ COMMANDS = {
             (AT, *CHOICE, *TOLERANCE),
             (AT,),
             'jacli hessian "x**2*y" --at 1,2',
+            MANY,
         ),
         Command(
             "hvp",

@@ -41,15 +41,21 @@ class View:
 
 def compute(command: Command, given: Given) -> int:
     """Serve one command that computes; the exit status."""
+    if command.points:
+        from jacli.cli import points
+
+        if given["points"] is not None:
+            return points.compute(command, given)
+        points.refuse_without_points(given)
     view = view_of(given)
     for option in command.required:
         if given[option.key] is None:
             raise JacliError(
                 f"{command.name} needs {option.name}", hint=f"for example: {command.example}", kind="option"
             )
-    arguments = _arguments(command, given)
+    arguments = arguments_of(command, given)
     with opened(view) as write:
-        text = _text(command, given)
+        text = text_of(command, given)
         result = _ask(command.name, text, arguments)
         for remark in result.remarks:
             view.remark(remark)
@@ -62,7 +68,7 @@ def _ask(name: str, text: str, arguments: Given) -> Result:
     return answer
 
 
-def _arguments(command: Command, given: Given) -> dict[str, Any]:
+def arguments_of(command: Command, given: Given) -> dict[str, Any]:
     """What was given of the options that are the function's arguments."""
     arguments = {option.key: given[option.key] for option in command.arguments if given[option.key] is not None}
     for key in ("rtol", "atol"):
@@ -81,7 +87,7 @@ def _tolerance(key: str, text: str) -> float:
     return value
 
 
-def _text(command: Command, given: Given) -> str:
+def text_of(command: Command, given: Given) -> str:
     """The expression: from the argument, ``--expr`` or ``--file``, exactly one of them."""
     sources = {
         "the argument": given["expression"],

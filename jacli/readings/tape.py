@@ -63,6 +63,10 @@ class Tape:
             self.spans.append(self._here)
         return found
 
+    def copy(self) -> Tape:
+        """The same operations, free to grow and to be bound otherwise."""
+        return Tape(self.text, list(self.ops), list(self.spans), dict(self.bound), dict(self._index))
+
     def number(self, value: int | Fraction) -> int:
         """The node of an exact number."""
         whole = value.numerator if value.denominator == 1 else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jacli.render.options import Options
 from jacli.render.report import sections
 from jacli.render.sections import Facts, Notes, Section, Table
@@ -13,8 +15,13 @@ ASCII = str.maketrans({"∂": "d", "²": "2", "×": "x", "·": "*", "≈": "~"})
 
 
 def render(result: Result, options: Options) -> str:
+    """The report's sections."""
+    return compose(sections(result, options), options)
+
+
+def compose(report: Sequence[Section], _: Options) -> str:
     """The sections, one after another, an empty line between them."""
-    return "\n".join(_draw(section).translate(ASCII) for section in sections(result, options))
+    return "\n".join(_draw(section).translate(ASCII) for section in report)
 
 
 def _draw(section: Section) -> str:

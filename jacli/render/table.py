@@ -27,6 +27,7 @@ STYLES = {
     "edge": "magenta",
     "undefined": "red",
     "disagree": "bold red",
+    "unchecked": "",
 }
 
 #: A formula is wrapped no narrower than this.
@@ -35,9 +36,13 @@ UNBOUNDED = 1_000_000
 
 
 def render(result: Result, options: Options) -> str:
+    """The report's sections."""
+    return compose(sections(result, options), options)
+
+
+def compose(report: Sequence[Section], options: Options) -> str:
     """The sections, one after another, an empty line between them."""
-    parts = [list(_draw(section, options.width)) for section in sections(result, options)]
-    return draw(parts, options)
+    return draw([list(_draw(section, options.width)) for section in report], options)
 
 
 def draw(parts: Sequence[Sequence[RenderableType]], options: Options) -> str:

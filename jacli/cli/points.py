@@ -1,0 +1,254 @@
+"""``--points``: many points from a file or a stream, one result for each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from jacli.cli import ALL_AGREE, SOME_DO_NOT, streams
+from jacli.cli.commands import POINTS_ONLY, Command
+from jacli.cli.request import View, arguments_of, text_of, view_of
+from jacli.errors import JacliError
+from jacli.render import FORMATS, Format
+from jacli.text import printable
+
+if TYPE_CHECKING:
+    from jacli.stream.run import Tally
+    from jacli.stream.sink import Sink
+    from jacli.stream.source import Bad, Source
+
+POINT_FORMATS = {name: FORMATS[name] for name in ("table", "plain", "csv", "tsv", "jsonl", "npy")} | {
+    "parquet": Format("parquet", "", binary=True)
+}
+_CHOICES = {"check": ("suspect", "all", "none"), "dtype": ("float64", "float32"), "device": ("cpu", "cuda")}
+
+#: A bad line is shown up to this many characters.
+_SHOWN = 200
+
+#: Seconds between two looks of the progress bar.
+_PULSE = 0.2
+
+
+class ReaderLeftError(Exception):
+    """Whoever read standard output has left: there is no point in going on."""
+
+
+def compute(command: Command, given: Mapping[str, Any]) -> int:
+    """Serve one command for many points; the exit status."""
+    from jacli.stream.sink import format_of
+
+    _check(command, given)
+    asked = given["format"] or format_of(given["output"])
+    view = view_of({**given, "format": asked}, POINT_FORMATS)
+    text = text_of(command, given)
+    arguments = arguments_of(command, given)
+    if view.format.binary and view.output is None and not view.quiet:
+        hint = f"--output FILE.{view.format.name}"
+        raise JacliError(f"{view.format.name} is not written to a stream", None, hint, kind="option")
+    return _stream(command, text, arguments, given, view)
+
+
+def _check(command: Command, given: Mapping[str, Any]) -> None:
+    if given["at"] is not None:
+        raise JacliError("the points are given twice, by --at and --points", kind="option")
+    if given["points"] == "-" and given["file"] == "-":
+        raise JacliError("standard input cannot hold both the expression and the points", kind="option")
+    for option in command.required:
+        if option.key != "at" and given[option.key] is None:
+            raise JacliError(
+                f"{command.name} needs {option.name}", hint=f"for example: {command.example}", kind="option"
+            )
+    for key, choices in _CHOICES.items():
+        if given[key] not in (None, *choices):
+            raise JacliError(f"--{key} is {', '.join(choices)}, not {given[key]}", kind="option")
+    if given["resume"] and given["output"] in (None, "-"):
+        raise JacliError("--resume needs the file to go on with", None, "--output FILE", kind="option")
+    if given["resume"] and given["output"] == given["points"]:
+        raise JacliError("the points and the results are the same file", kind="option")
+
+
+def refuse_without_points(given: Mapping[str, Any]) -> None:
+    """Options that only mean something beside ``--points``."""
+    for option in POINTS_ONLY:
+        if given.get(option.key):
+            raise JacliError(f"{option.name} goes with --points", kind="option")
+
+
+def _stream(command: Command, text: str, arguments: Mapping[str, Any], given: Mapping[str, Any], view: View) -> int:
+    from jacli.language.parser import read
+    from jacli.stream.board import Board
+    from jacli.stream.run import Tally, run
+    from jacli.stream.sink import sink_for
+    from jacli.stream.source import open_source
+    from jacli.stream.task import prepare
+
+    source = open_source(given["points"], len(read(text).variables))
+    if "show" in arguments:
+        raise JacliError("--show is for one point", kind="option")
+    task = prepare(command.name, text, source.columns, source.width, **arguments)
+    bulk = _bulk(task, given)
+    tally = Tally()
+    sink: Sink
+    if view.format.name in ("table", "plain"):
+        sink = Board(task, source.unit, tally, view.options, view.format.name)
+    else:
+        sink = sink_for(view.format.name, task, source.unit)
+    for remark in _unused(source, task.layout.sources):
+        view.remark(remark)
+    file = _opened(view)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: with whole rows
+    watch = Watch(source, view)
+    try:
+        kept = sink.open(file, resume=bool(given["resume"]))
+        run(
+            source,
+            bulk,
+            sink,
+            kept,
+            strict=bool(given["strict"]),
+            on_bad=watch.bad,
+            on_progress=watch.progress,
+            tally=tally,
+        )
+    except ReaderLeftError:
+        return _status(tally)
+    except OSError as error:
+        raise JacliError(f"cannot write {view.output or 'to standard output'}: {error.strerror}", kind="file") from None
+    finally:
+        watch.clear()
+        with suppress(ReaderLeftError):
+            sink.close()
+        file.close()
+    _conclude(view, tally, source.unit)
+    return _status(tally)
+
+
+def _bulk(task: Any, given: Mapping[str, Any]) -> Any:
+    from jacli.readings.floats import torch
+    from jacli.stream.bulk import Bulk
+
+    t = torch()
+    t.set_num_threads(1)  # below a hundred thousand points at once, a second thread costs more than it brings
+    device = given["device"] or "cpu"
+    if device == "cuda" and not t.cuda.is_available():
+        raise JacliError("torch finds no CUDA device here", None, "--device cpu", kind="option")
+    return Bulk(task, given["check"] or "suspect", given["dtype"] or "float64", device)
+
+
+def _unused(source: Source, sources: tuple[int, ...]) -> list[str]:
+    unused = [name for place, name in enumerate(source.columns or ()) if place not in sources]
+    return [f"not used by the program: {', '.join(unused)}"[:_SHOWN]] if unused else []
+
+
+def _conclude(view: View, tally: Tally, unit: str) -> None:
+    from jacli.stream.board import verdict
+
+    if tally.stopped:
+        streams_error(view, "error: stopped at the first line that could not be read (--strict)\n")
+    if view.format.name not in ("table", "plain") and not tally.flawless:
+        view.remark(verdict(tally, unit))
+
+
+def _status(tally: Tally) -> int:
+    return ALL_AGREE if tally.flawless else SOME_DO_NOT
+
+
+def streams_error(view: View, text: str) -> None:
+    """A line on standard error, unless quiet was asked for."""
+    if not view.quiet:
+        streams.write_error(text)
+
+
+# ---- where results go
+
+
+class Pipe:
+    """Standard output as a file that cannot be sought; one whose reader has left ends everything."""
+
+    def write(self, data: bytes) -> int:
+        """Write at once, or raise ReaderLeftError."""
+        if sys.stdout is None:
+            return len(data)
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            with suppress(OSError, ValueError):  # give Python's own last flush somewhere to go
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise ReaderLeftError from None
+        return len(data)
+
+    def flush(self) -> None:
+        """Every write is flushed."""
+
+    def seekable(self) -> bool:
+        """Never: what was written cannot be taken back."""
+        return False
+
+    def close(self) -> None:
+        """Standard output stays open."""
+
+
+class Nowhere(Pipe):
+    """For --quiet."""
+
+    def write(self, data: bytes) -> int:
+        """Nothing is written."""
+        return len(data)
+
+
+def _opened(view: View) -> BinaryIO:
+    """The file of ``--output``, as it is: results are added to it row by row."""
+    if view.output is None:
+        return cast(BinaryIO, Nowhere() if view.quiet else Pipe())
+    path = Path(view.output)
+    try:
+        if path.exists() and not path.is_file():
+            return path.open("wb", buffering=0)
+        return path.open("r+b" if path.exists() else "x+b")
+    except OSError as error:
+        raise JacliError(f"cannot write {view.output}: {error.strerror}", kind="file") from None
+
+
+class Watch:
+    """What a person sees while it runs: bad lines, and on a terminal how far it is."""
+
+    def __init__(self, source: Source, view: View) -> None:
+        self._source, self._view = source, view
+        self._shows = not view.quiet and streams.is_terminal(sys.stderr)
+        self._began = self._looked = time.monotonic()
+        self._drawn = False
+
+    def bad(self, bad: Bad) -> None:
+        """A line that is no point."""
+        self.clear()
+        text = printable(bad.text)
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + f"… ({len(text)} characters)"
+        streams_error(self._view, f"error: {self._source.unit} {bad.line}: {bad.message}: {shown}\n")
+
+    def progress(self, tally: Tally) -> None:
+        """Draw the bar, not too often."""
+        now = time.monotonic()
+        if not self._shows or now - self._looked < _PULSE:
+            return
+        self._looked = now
+        spent = now - self._began
+        part = self._source.progress()
+        text = f"{tally.points:,} points  {tally.points / spent:,.0f}/s"
+        if part:
+            full = int(part * 20)
+            text = f"[{'#' * full}{'.' * (20 - full)}] {part:4.0%}  {text}  {spent * (1 - part) / part:.0f} s left"
+        self._drawn = True
+        streams.write_error(f"\r\x1b[K{text}")
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self._drawn:
+            streams.write_error("\r\x1b[K")
+            self._drawn = False

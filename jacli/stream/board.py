@@ -1,0 +1,94 @@
+"""Results for the eye: a few points in a table, many in a summary."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from jacli.render.numbers import show
+from jacli.render.options import Options
+from jacli.render.sections import Facts, Section, Table, Verdict
+from jacli.stream.bulk import POINT_STATUSES, Answer
+from jacli.stream.run import Tally, relative
+from jacli.stream.sink import Kept, names_of, numbers_of
+from jacli.stream.source import Rows
+from jacli.stream.task import Task
+
+#: With more points than this, a summary is shown.
+MOST_SHOWN = 100
+
+
+class Board:
+    """A table, or a summary, written at the end."""
+
+    def __init__(self, task: Task, unit: str, tally: Tally, options: Options, format_name: str) -> None:
+        self.task, self.unit, self.tally = task, unit, tally
+        self.options, self.format_name = options, format_name
+        self._rows: list[tuple[str, ...]] = []
+        self._file: BinaryIO | None = None
+
+    def open(self, file: BinaryIO, *, resume: bool) -> Kept:
+        """Remember the file; a table is never continued."""
+        assert not resume
+        self._file = file
+        return Kept()
+
+    def write(self, rows: Rows, answer: Answer) -> None:
+        """Keep the first rows."""
+        room = MOST_SHOWN + 1 - len(self._rows)
+        if room > 0 and len(rows.lines):
+            digits = self.options.digits
+            table = numbers_of(rows.numbers, answer)[:room].tolist()
+            for line, numbers, code in zip(rows.lines.tolist(), table, answer.status.tolist(), strict=False):
+                self._rows.append((str(line), *(show(number, digits) for number in numbers), POINT_STATUSES[code]))
+
+    def close(self) -> None:
+        """Write everything."""
+        from importlib import import_module
+
+        assert self._file is not None
+        compose: Any = import_module(f"jacli.render.{self.format_name}").compose
+        self._file.write(compose(self._sections(), self.options).encode("utf-8", "backslashreplace"))
+        self._file.flush()
+
+    def _sections(self) -> list[Section]:
+        tally = self.tally
+        drawn: list[Section] = []
+        if tally.points <= MOST_SHOWN:
+            header = (self.unit, *names_of(self.task), "status")
+            drawn.append(
+                Table("Points", header, tuple(self._rows), words=frozenset({len(header) - 1}), verdict=len(header) - 1)
+            )
+        else:
+            drawn.append(Facts(tuple(_summary(tally, self.task, self.unit))))
+        drawn.append(Verdict(tally.worst, verdict(tally, self.unit)))
+        return drawn
+
+
+def _summary(tally: Tally, task: Task, unit: str) -> list[tuple[str, str]]:
+    facts = [
+        ("points", f"{tally.points:,}"),
+        ("variables", ", ".join(task.layout.names[:20]) + (", …" if len(task.layout.names) > 20 else "")),
+        ("each", f"{len(task.outputs)} values, {len(task.entries)} derivatives"),
+        ("statuses", counted(tally)),
+        ("proved", f"{tally.settled:,} points were settled one by one"),
+    ]
+    if tally.gap[0]:
+        facts.append(("largest gap", f"{relative(tally.gap[0])} relative, at {unit} {tally.gap[1]}"))
+    return facts
+
+
+def counted(tally: Tally) -> str:
+    """Points by status, the worst last."""
+    return (
+        ", ".join(f"{tally.counts[name]:,} {name}" for name in POINT_STATUSES if tally.counts.get(name)) or "no points"
+    )
+
+
+def verdict(tally: Tally, unit: str) -> str:
+    """The last line: the worst status, and where it was seen first."""
+    text = f"verdict: {tally.worst} ({counted(tally)}"
+    text += f"; {tally.bad:,} {unit}{'s' * (tally.bad != 1)} could not be read)" if tally.bad else ")"
+    if tally.worst in tally.first:
+        line, reason = tally.first[tally.worst]
+        text += f"; first at {unit} {line}" + (f": {reason}" if reason else "")
+    return text

@@ -1,0 +1,119 @@
+"""Points as binary columns: npy and Parquet. Never through pickle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from jacli.errors import JacliError
+from jacli.stream.source import Bad, Rows
+
+_ROWS = 1 << 15
+
+
+class Npy:
+    """An array, a row a point, mapped into memory block by block."""
+
+    typed = False
+    unit = "row"
+    columns: tuple[str, ...] | None = None
+
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        import numpy as np
+
+        try:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+        except (ValueError, EOFError):
+            raise JacliError(f"{path} is not an array in .npy format (pickles are never loaded)", kind="file") from None
+        if dtype.kind not in "fiu" or dtype.itemsize > 8 or not shape:
+            raise JacliError(f"{path} must hold rows of real numbers, not {dtype} in shape {shape}", kind="file")
+        if fortran and len(shape) > 1:
+            raise JacliError(
+                f"{path} is stored column by column", None, "save it with numpy.ascontiguousarray", kind="file"
+            )
+        self._path, self._dtype, self._offset = path, dtype, file.tell()
+        self._count, self._done = shape[0], 0
+        self.width = math.prod(shape[1:])
+        file.close()
+
+    def progress(self) -> float | None:
+        """The part that has been read."""
+        return self._done / self._count if self._count else 1.0
+
+    def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
+        """Every point's numbers in the chosen columns."""
+        import numpy as np
+
+        stride = self.width * self._dtype.itemsize
+        for start in range(0, self._count, _ROWS):
+            count = min(_ROWS, self._count - start)
+            try:  # a map of its own for each block: pages that were read do not pile up
+                block = np.memmap(self._path, self._dtype, "r", self._offset + start * stride, (count, self.width))
+            except (OSError, ValueError):
+                raise JacliError(f"{self._path} is shorter than its header says", kind="file") from None
+            self._done = start + count
+            yield finite_rows(start + 1, block[:, list(chosen)].astype(np.float64))
+
+
+class Parquet:
+    """A table; its columns bind by name."""
+
+    typed = False
+    unit = "row"
+
+    def __init__(self, path: str) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise JacliError("Parquet needs pyarrow", None, "pip install 'jacli[parquet]'", kind="file") from None
+        try:
+            self._file = pq.ParquetFile(path)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise JacliError(f"{path} is not a Parquet file", kind="file") from None
+        self._path = path
+        self.columns: tuple[str, ...] | None = tuple(self._file.schema_arrow.names)
+        self.width = len(self._file.schema_arrow.names)
+        self._done = 0
+
+    def progress(self) -> float | None:
+        """The part that has been read."""
+        return self._done / self._file.metadata.num_rows if self._file.metadata.num_rows else 1.0
+
+    def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
+        """Every point's numbers in the chosen columns."""
+        import numpy as np
+
+        names = [self._file.schema_arrow.names[column] for column in chosen]
+        for batch in self._file.iter_batches(_ROWS, columns=list(dict.fromkeys(names))):
+            numbers = np.empty((batch.num_rows, len(names)))
+            for place, name in enumerate(names):
+                numbers[:, place] = self._column(batch, name)
+            first, self._done = self._done + 1, self._done + batch.num_rows
+            yield finite_rows(first, numbers)
+
+    def _column(self, batch: Any, name: str) -> Any:
+        import pyarrow as pa
+
+        try:
+            return batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise JacliError(f"the column {name} of {self._path} does not hold numbers", kind="file") from None
+
+
+def finite_rows(first: int, numbers: Any) -> Rows:
+    """Rows counted from ``first``; those with a number that is not finite are bad."""
+    import numpy as np
+
+    lines = np.arange(first, first + len(numbers))
+    good = np.isfinite(numbers).all(axis=1)
+    if good.all():
+        return Rows(lines, numbers)
+    bad = [
+        Bad(int(lines[row]), ",".join(map(repr, numbers[row].tolist())), "a value is missing or not finite")
+        for row in np.flatnonzero(~good)
+    ]
+    return Rows(lines[good], numbers[good], tuple(bad))

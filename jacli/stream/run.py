@@ -1,0 +1,152 @@
+"""From a source to a sink: blocks of points, each computed, settled where it must be, and written in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from jacli.errors import JacliError
+from jacli.stream.bulk import POINT_STATUSES, Answer, Bulk
+from jacli.stream.settle import Settler
+from jacli.stream.sink import Kept, Sink
+from jacli.stream.source import Bad, Rows, Source
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was seen.
+
+    Attributes:
+        points: how many points have a result.
+        settled: how many of them the prover settled.
+        bad: how many lines were no points.
+        counts: points by status.
+        first: by status, the first line that has it and why.
+        gap: the largest relative difference between the two readings, and its line.
+        stopped: a bad line ended everything.
+    """
+
+    points: int = 0
+    settled: int = 0
+    bad: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, tuple[int, str]] = field(default_factory=dict)
+    gap: tuple[float, int] = (0.0, 0)
+    stopped: bool = False
+
+    @property
+    def worst(self) -> str:
+        """The worst status."""
+        seen = [name for name, count in self.counts.items() if count]
+        return max((name for name in seen if name != "unchecked"), key=POINT_STATUSES.index, default="agree")
+
+    @property
+    def flawless(self) -> bool:
+        """Every line was a point, and no check of a point failed."""
+        return not self.bad and self.worst == "agree"
+
+    def add(self, lines: Any, answer: Answer) -> None:
+        """Count the results at some points."""
+        import numpy as np
+
+        self.points += len(lines)
+        self.settled += len(answer.suspects)
+        for code, count in enumerate(np.bincount(answer.status, minlength=len(POINT_STATUSES)).tolist()):
+            name = POINT_STATUSES[code]
+            if count and name not in ("agree", "unchecked") and name not in self.first:
+                row = int(np.argmax(answer.status == code))
+                self.first[name] = int(lines[row]), answer.reasons.get(row, "")
+            self.counts[name] = self.counts.get(name, 0) + count
+        gaps = np.where(np.isfinite(answer.gap), answer.gap, 0.0)
+        row = int(np.argmax(gaps)) if len(gaps) else 0
+        if len(gaps) and gaps[row] > self.gap[0]:
+            self.gap = float(gaps[row]), int(lines[row])
+
+
+def run(
+    source: Source,
+    bulk: Bulk,
+    sink: Sink,
+    kept: Kept,
+    *,
+    strict: bool,
+    on_bad: Callable[[Bad], None],
+    on_progress: Callable[[Tally], None],
+    tally: Tally,
+) -> None:
+    """Compute every point of ``source``, in order, into ``sink``; ``tally`` is filled on the way.
+
+    Args:
+        source: where the points come from.
+        bulk: what to compute.
+        sink: where the results go, open.
+        kept: what is there already: as many points are passed over.
+        strict: stop at the first line that is no point.
+        on_bad: told of each line that is no point.
+        on_progress: called now and then.
+        tally: what was seen, up to date at any moment.
+    """
+    settle = Settler(bulk.task, decimals=source.typed, single=bulk.single)
+    for name, count in (kept.counts or {}).items():
+        tally.counts[name] = count
+    tally.points = kept.rows
+    for rows in _beyond(source.read(bulk.task.layout.sources), kept):
+        for part in _parts(rows, bulk.together, strict=strict):
+            answer = bulk(part.numbers)
+            settle(part.numbers, answer)
+            sink.write(part, answer)
+            tally.add(part.lines, answer)
+            tally.bad += len(part.bad)
+            for bad in part.bad:
+                on_bad(bad)
+            if part.bad and strict:
+                tally.stopped = True
+                return
+            on_progress(tally)
+
+
+def _parts(rows: Rows, together: int, *, strict: bool) -> Iterator[Rows]:
+    """At most ``together`` points at a time, with the bad lines up to the last of them; when strict, to the first."""
+    lines, numbers, bad = rows.lines, rows.numbers, list(rows.bad)
+    if strict and bad:
+        before = lines < bad[0].line
+        lines, numbers, bad = lines[before], numbers[before], bad[:1]
+    for start in range(0, max(len(lines), 1), together):
+        stop = min(start + together, len(lines))
+        here = [line for line in bad if stop == len(lines) or line.line < lines[stop]]
+        bad = bad[len(here) :]
+        yield Rows(lines[start:stop], numbers[start:stop], tuple(here))
+
+
+def _beyond(blocks: Iterator[Rows], kept: Kept) -> Iterator[Rows]:
+    """The rows after those that were kept, which must be of the same points."""
+    import numpy as np
+
+    left = kept.rows
+    for rows in blocks:
+        marks = rows.lines
+        if kept.gaps:
+            marks = np.sort(np.concatenate([marks, np.array([bad.line for bad in rows.bad], np.int64)]))
+        if not left:
+            yield rows
+        elif len(marks) < left:
+            left -= len(marks)
+        else:
+            last, left = int(marks[left - 1]), 0
+            if kept.last not in (None, last):
+                raise _others(f"its last row is of {kept.last}")
+            later = rows.lines > last
+            yield Rows(rows.lines[later], rows.numbers[later], tuple(bad for bad in rows.bad if bad.line > last))
+    if left:
+        raise _others("it has more rows")
+
+
+def _others(why: str) -> JacliError:
+    return JacliError(f"the file to resume was made from other points: {why}", kind="file")
+
+
+def relative(gap: float) -> str:
+    """A relative difference, for the eye."""
+    return "0" if gap == 0 else "inf" if math.isinf(gap) else f"{gap:.1e}"

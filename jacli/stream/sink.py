@@ -1,0 +1,327 @@
+"""Where results go: one small class a format. Rows are written whole, chunk by chunk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from jacli.errors import JacliError
+from jacli.stream.bulk import POINT_STATUSES, Answer
+from jacli.stream.source import Rows
+from jacli.stream.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an interrupted run left that is worth keeping.
+
+    Attributes:
+        rows: how many whole rows.
+        size: the bytes that they and what comes before them take.
+        last: the line that the last row belongs to, or None where the format does not say.
+        counts: rows by status, as far as the format says.
+        gaps: lines that are no points have rows too.
+    """
+
+    rows: int = 0
+    size: int = 0
+    last: int | None = None
+    counts: dict[str, int] | None = None
+    gaps: bool = False
+
+
+class Sink(Protocol):
+    """One format."""
+
+    def open(self, file: BinaryIO, *, resume: bool) -> Kept:
+        """Begin writing, or go on after what is there."""
+
+    def write(self, rows: Rows, answer: Answer) -> None:
+        """The results at some points, and the lines among them that are no points."""
+
+    def close(self) -> None:
+        """Make the file valid; also after an interruption."""
+
+
+def sink_for(name: str, task: Task, unit: str) -> Sink:
+    """The sink of a format."""
+    if name == "npy":
+        return Npy(task)
+    if name == "parquet":
+        return Parquet(task, unit)
+    return Text(
+        {"csv": Separated(task, unit, ","), "tsv": Separated(task, unit, "\t"), "jsonl": Lines(task, unit)}[name]
+    )
+
+
+# ---- text
+
+
+class Separated:
+    """CSV and TSV: line, point, values, derivative, status."""
+
+    def __init__(self, task: Task, unit: str, separator: str) -> None:
+        from jacli.render.delimited import write_rows
+
+        self.separator = separator.encode()
+        self.head = write_rows([(unit, *names_of(task), "status")], separator).encode()
+        self.ends = {name: self.separator + name.encode() + b"\n" for name in POINT_STATUSES}
+
+    def line_of(self, row: bytes) -> int:
+        """The line that a row says it belongs to."""
+        return int(row.split(self.separator, 1)[0])
+
+    def rows(self, lines: Sequence[int], points: Any, answer: Answer) -> list[bytes]:
+        """A number that is missing is an empty field."""
+        table = numbers_of(points, answer)
+        texts = shortest(table)[2:-2].replace(b"null", b"")
+        if self.separator == b",":
+            cells = texts.split(b"],[")
+        else:
+            cells = texts.replace(b"],[", b"\n").replace(b",", self.separator).split(b"\n")
+        form = b"%d" + self.separator + b"%s%s"
+        ends = [self.ends[name] for name in POINT_STATUSES]
+        return [form % row for row in zip(lines, cells, [ends[i] for i in answer.status.tolist()], strict=True)]
+
+
+class Lines:
+    """JSON lines, with the keys of the one-point document."""
+
+    head = b""
+
+    def __init__(self, task: Task, unit: str) -> None:
+        import json
+
+        self.task = task
+        self.unit = unit
+        self.ends = {name: f'"status":"{name}"}}\n'.encode() for name in POINT_STATUSES}
+        at = ",".join(json.dumps(name, ensure_ascii=False) + ":%b" for name in task.layout.names)
+        value = ",".join(["%b"] * len(task.outputs))
+        entries = ",".join(["%b"] * task.shape[-1])
+        if len(task.shape) == 2:
+            entries = ",".join([f"[{entries}]"] * task.shape[0])
+        self._form = f'{{"{unit}":%d,"at":{{{at}}},"value":[{value}],"{task.command}":[{entries}],'.encode()
+
+    def line_of(self, row: bytes) -> int:
+        """The line that a row says it belongs to."""
+        return int(row.split(b":", 1)[1].split(b",", 1)[0])
+
+    def rows(self, lines: Sequence[int], points: Any, answer: Answer) -> list[bytes]:
+        """A number that is not finite is null."""
+        cells = [row.split(b",") for row in shortest(numbers_of(points, answer))[2:-2].split(b"],[")]
+        ends = [self.ends[POINT_STATUSES[i]] for i in answer.status.tolist()]
+        form = self._form
+        return [form % (line, *row) + end for line, row, end in zip(lines, cells, ends, strict=True)]
+
+
+class Text:
+    """Rows of text, in a file or a pipe."""
+
+    def __init__(self, form: Separated | Lines) -> None:
+        self.form = form
+        self._file: BinaryIO | None = None
+        self._size = 0
+
+    def open(self, file: BinaryIO, *, resume: bool) -> Kept:
+        """Begin, or cut what an interruption left of a row and go on."""
+        self._file = file
+        kept = self._kept(file) if resume else Kept()
+        self._size = kept.size
+        if file.seekable():
+            file.truncate(kept.size)
+            file.seek(kept.size)
+        if not kept.size:
+            self._write(self.form.head)
+        return kept
+
+    def write(self, rows: Rows, answer: Answer) -> None:
+        """A row says which line it belongs to; nothing stands for a line that is no point."""
+        if len(rows.lines):
+            self._write(b"".join(self.form.rows(rows.lines.tolist(), rows.numbers, answer)))
+
+    def close(self) -> None:
+        """Drop what an interruption left of a chunk."""
+        if self._file is not None and self._file.seekable():
+            self._file.flush()
+            if self._file.tell() > self._size:
+                self._file.truncate(self._size)
+
+    def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        self._file.write(data)
+        self._file.flush()
+        self._size += len(data)
+
+    def _kept(self, file: BinaryIO) -> Kept:
+        """The whole rows of a file, counted by their ends."""
+        file.seek(0)
+        head = file.read(len(self.form.head))
+        if head != self.form.head:
+            if self.form.head.startswith(head):
+                return Kept()
+            raise JacliError("the file to resume holds something else: its first line differs", kind="file")
+        rows, size, rest, last = 0, len(head), b"", b""
+        counts = dict.fromkeys(POINT_STATUSES, 0)
+        while block := file.read(1 << 20):
+            whole = rest + block
+            cut = whole.rfind(b"\n") + 1
+            whole, rest = whole[:cut], whole[cut:]
+            rows += whole.count(b"\n")
+            size += cut
+            for name, end in self.form.ends.items():
+                counts[name] += whole.count(end)
+            last = whole[whole.rfind(b"\n", 0, cut - 1) + 1 :] or last
+        try:
+            return Kept(rows, size, self.form.line_of(last) if rows else None, counts)
+        except (ValueError, IndexError):
+            raise JacliError("the file to resume holds something else", kind="file") from None
+
+
+def names_of(task: Task) -> tuple[str, ...]:
+    """The names of a row's numbers."""
+    return (*task.layout.names, *task.outputs, *task.entries)
+
+
+def numbers_of(points: Any, answer: Answer) -> Any:
+    """(points, numbers of a row), in the type that was computed in."""
+    import numpy as np
+
+    return np.concatenate([points.astype(answer.entries.dtype), answer.values, answer.entries], axis=1)
+
+
+def shortest(table: Any) -> bytes:
+    """``[[a,b],[c,d]]`` with the shortest decimals that read back as the same numbers; null for what is not finite."""
+    import orjson
+
+    return orjson.dumps(table, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+# ---- binary
+
+
+class Npy:
+    """The derivative alone, (points, *shape). A line without a point has a row of nan: rows keep their places."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._file: BinaryIO | None = None
+        self._rows = 0
+
+    def open(self, file: BinaryIO, *, resume: bool) -> Kept:
+        """Begin, or go on after the whole rows."""
+        self._file = file
+        kept = self._kept(file) if resume else Kept()
+        self._rows = kept.rows
+        self._head()
+        file.truncate(self._offset())
+        return kept
+
+    def write(self, rows: Rows, answer: Answer) -> None:
+        """Rows, and then the header that counts them: the file is valid at any moment."""
+        import numpy as np
+
+        assert self._file is not None
+        places = np.searchsorted(rows.lines, [bad.line for bad in rows.bad])
+        entries = np.insert(answer.entries.astype(np.float64, copy=False), places, math.nan, axis=0)
+        self._file.seek(self._offset())
+        self._file.write(entries.tobytes())
+        self._rows += len(entries)
+        self._head()
+
+    def close(self) -> None:
+        """Drop what an interruption left of a chunk."""
+        if self._file is not None:
+            self._head()
+            self._file.truncate(self._offset())
+
+    @property
+    def _width(self) -> int:
+        return math.prod(self.task.shape)
+
+    def _offset(self) -> int:
+        return _NPY_HEAD + 8 * self._width * self._rows
+
+    def _head(self) -> None:
+        assert self._file is not None
+        shape = (self._rows, *self.task.shape)
+        text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"
+        self._file.seek(0)
+        self._file.write(b"\x93NUMPY\x01\x00" + (_NPY_HEAD - 10).to_bytes(2, "little"))
+        self._file.write(text.ljust(_NPY_HEAD - 11).encode() + b"\n")
+        self._file.flush()
+
+    def _kept(self, file: BinaryIO) -> Kept:
+        import numpy as np
+
+        size = file.seek(0, 2)
+        file.seek(0)
+        try:
+            np.lib.format.read_magic(file)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        except ValueError:
+            if size == 0:
+                return Kept()
+            raise JacliError("the file to resume is not an array in .npy format", kind="file") from None
+        if shape[1:] != self.task.shape or dtype != np.float64 or file.tell() != _NPY_HEAD:
+            raise JacliError("the file to resume holds something else", kind="file")
+        whole = (size - _NPY_HEAD) // (8 * self._width) if self._width else shape[0]
+        return Kept(min(shape[0], whole), size, gaps=True)
+
+
+#: Room for a header that can be rewritten when there are more rows.
+_NPY_HEAD = 192
+
+
+class Parquet:
+    """A table with a column a number, and the status."""
+
+    def __init__(self, task: Task, unit: str) -> None:
+        self.task = task
+        self.unit = unit
+        self._writer: Any = None
+
+    def open(self, file: BinaryIO, *, resume: bool) -> Kept:
+        """Begin. Raises JacliError when asked to go on, which the format does not allow."""
+        try:
+            import pa.parquet as pq
+            import pyarrow as pa
+        except ImportError:
+            raise JacliError("Parquet needs pyarrow", None, "pip install 'jacli[parquet]'", kind="file") from None
+        if resume:
+            raise JacliError(
+                "a Parquet file cannot be continued", None, "write csv, jsonl or npy to resume", kind="option"
+            )
+        self._schema = pa.schema(
+            [
+                (self.unit, pa.int64()),
+                *((name, pa.float64()) for name in names_of(self.task)),
+                ("status", pa.dictionary(pa.int8(), pa.string())),
+            ]
+        )
+        self._writer = pq.ParquetWriter(file, self._schema)
+        return Kept()
+
+    def write(self, rows: Rows, answer: Answer) -> None:
+        """One row group."""
+        import numpy as np
+        import pyarrow as pa
+
+        table = numbers_of(rows.numbers, answer).astype(np.float64)
+        status = pa.DictionaryArray.from_arrays(answer.status.astype(np.int8), list(POINT_STATUSES))
+        columns = [pa.array(rows.lines), *(pa.array(np.ascontiguousarray(c)) for c in table.T), status]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+
+    def close(self) -> None:
+        """Write the table of contents, without which nothing can be read."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def format_of(path: str | None) -> str | None:
+    """The format that a file's ending asks for, or None."""
+    suffix = Path(path or "").suffix.lower()
+    return {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".npy": "npy", ".parquet": "parquet",
+            ".pq": "parquet"}.get(suffix)  # fmt: skip

@@ -1,0 +1,185 @@
+"""Points from files and streams, in blocks: whatever cannot be read is reported with its line, and the rest goes on."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from jacli.errors import JacliError
+
+#: Bytes, and points of a binary file, that are read at once.
+BLOCK = 1 << 20
+_ROWS = 1 << 15
+
+#: Longest line of text.
+LONGEST_LINE = 1 << 24
+
+#: How long a stream may stay silent before what has come is answered, in seconds.
+_PATIENCE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A line that is no point."""
+
+    line: int
+    text: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Points in the order of the file.
+
+    Attributes:
+        lines: (points,) the line, or row, each point comes from, counted from 1.
+        numbers: (points, chosen columns), float64 and finite.
+        bad: the lines between them that are no points.
+    """
+
+    lines: Any
+    numbers: Any
+    bad: tuple[Bad, ...] = ()
+
+
+class Source(Protocol):
+    """Where points come from.
+
+    Attributes:
+        columns: the columns' names, or None where there are none.
+        width: how many columns there are.
+        typed: the numbers are decimals as someone typed them, and not doubles.
+        unit: what a place is called: ``line`` or ``row``.
+    """
+
+    columns: tuple[str, ...] | None
+    width: int
+    typed: bool
+    unit: str
+
+    def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
+        """Every point's numbers in the chosen columns."""
+
+    def progress(self) -> float | None:
+        """The part that has been read, or None where nobody knows how much there is."""
+
+
+def open_source(path: str, expected: int) -> Source:
+    """Points from a file, or from standard input for ``-``.
+
+    Args:
+        path: its ending tells the format; without one, and for a stream, the first bytes do.
+        expected: how many numbers a point should have, to tell separators apart.
+
+    Raises:
+        JacliError: when it cannot be opened or holds nothing that looks like points.
+    """
+    suffix = Path(path).suffix.lower()
+    if path == "-":
+        return _text(Feed.of_stream(), "standard input", "", expected)
+    try:
+        if suffix in (".parquet", ".pq"):
+            from jacli.stream.columnar import Parquet
+
+            return Parquet(path)
+        file = Path(path).open("rb")  # noqa: SIM115 - read until the process is done
+        if suffix == ".npy":
+            from jacli.stream.columnar import Npy
+
+            return Npy(path, file)
+        return _text(Feed(file, os.fstat(file.fileno()).st_size or None), path, suffix, expected)
+    except OSError as error:
+        raise JacliError(f"cannot read {path}: {error.strerror or error}", kind="file") from None
+
+
+def _text(feed: Feed, name: str, suffix: str, expected: int) -> Source:
+    from jacli.stream.delimited import Delimited
+    from jacli.stream.documents import Documents
+
+    start = feed.peek().lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start:
+        raise JacliError(f"there are no points in {name}", kind="file")
+    if start.startswith((b"\x93NUMPY", b"PAR1")):
+        raise JacliError(f"{name} is not text", None, "give the file its ending, .npy or .parquet", kind="file")
+    if suffix in (".jsonl", ".ndjson", ".json") or (suffix not in (".csv", ".tsv", ".txt") and start[:1] in b"[{"):
+        return Documents(feed, name)
+    return Delimited(feed, name, expected)
+
+
+class Feed:
+    """Bytes in blocks of whole lines."""
+
+    def __init__(self, file: BinaryIO, size: int | None) -> None:
+        self.file = file
+        self.size = size
+        self.taken = 0
+        self._rest = b""
+        self._peeked: bytes | None = None
+        self._ended = False
+
+    @classmethod
+    def of_stream(cls) -> Feed:
+        """Standard input."""
+        if sys.stdin is None:
+            return cls(io.BytesIO(b""), 0)
+        return cls(sys.stdin.buffer, None)
+
+    def peek(self) -> bytes:
+        """The first block, which will come again."""
+        if self._peeked is None:
+            self._peeked = self._block() or b""
+        return self._peeked
+
+    def blocks(self) -> Iterator[bytes]:
+        """Blocks that end with a line's end, except perhaps the last."""
+        block: bytes | None = self.peek()
+        self._peeked = b""
+        while block:
+            yield block
+            block = self._block()
+
+    def _block(self) -> bytes | None:
+        while not self._ended:
+            data = self._more()
+            self.taken += len(data)
+            self._ended = not data
+            whole = self._rest + data
+            cut = whole.rfind(b"\n") + 1 if data else len(whole)
+            if cut:
+                self._rest = whole[cut:]
+                return whole[:cut]
+            self._rest = whole
+            if len(whole) > LONGEST_LINE:
+                raise JacliError(f"a line is longer than {LONGEST_LINE >> 20} MiB", kind="limit")
+        return None
+
+    def _more(self) -> bytes:
+        """A block of a file; of a stream, what has come when it pauses."""
+        if self.size is not None:
+            return self.file.read(BLOCK)
+        parts, total = [], 0
+        while total < BLOCK:
+            data = os.read(self.file.fileno(), BLOCK) if _is_descriptor(self.file) else self.file.read(BLOCK)
+            parts.append(data)
+            total += len(data)
+            if not data or not _is_descriptor(self.file) or not select.select([self.file], [], [], _PATIENCE)[0]:
+                break
+        return b"".join(parts)
+
+    def progress(self) -> float | None:
+        """The part that has been read."""
+        return min(1.0, self.taken / self.size) if self.size else None
+
+
+def _is_descriptor(file: BinaryIO) -> bool:
+    try:
+        file.fileno()
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True
