@@ -292,9 +292,16 @@ class Prover:
     # ---- second derivatives at a switching point
 
     def second(self, output: int, i: int, j: int) -> Proof:
-        """The derivative along j of the derivative by i; if that stays on the switch, the other way round."""
+        """The derivative along j of the derivative by i; if that stays on the switch, the other way round.
+
+        Where second derivatives are continuous the two orders agree (Schwarz); the reason says which was taken.
+        """
         proof = self._second(output, i, j)
-        return self._second(output, j, i) if proof.kind == "undecided" and i != j else proof
+        if proof.kind != "undecided" or i == j:
+            return proof
+        other = self._second(output, j, i)
+        words = f"{other.reason}; from the other order of differentiation"
+        return replace(other, reason=words) if other.exact else proof
 
     def _second(self, output: int, i: int, j: int) -> Proof:
         first = self.gradient(output, [i])[0]

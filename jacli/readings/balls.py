@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 from flint import arb, ctx, fmpq
 
@@ -194,7 +194,12 @@ class Balls:
 
     def value(self, node: int, accuracy: int = 0) -> Known:
         """One node's value."""
-        return self.values((node,), accuracy)[0]
+        found = self._settled.get(node)
+        if found is None:  # it may have been found on the way to another
+            found = self.point().values.get(node)
+            if _enough(found, accuracy):
+                self._settled[node] = found
+        return found if _enough(found, accuracy) else self.values((node,), accuracy)[0]
 
     def sign(self, node: int) -> int | Undefined | Unknown:
         """-1, 0, 1, or why there is none."""
@@ -245,7 +250,7 @@ class Balls:
         return True
 
 
-def _enough(value: Known | None, accuracy: int) -> bool:
+def _enough(value: Known | None, accuracy: int) -> TypeGuard[Known]:
     if type(value) is arb:
         return not accuracy or bool(value.rel_accuracy_bits() >= accuracy)
     return value is not None and type(value) is not Unknown

@@ -338,7 +338,7 @@ class Algebra:
         return result
 
     def exp(self, a: Germ) -> Germ:
-        """The exponential, by exp(c + u) = exp(c)*exp(u); towards an infinity beyond every power."""
+        """The exponential of c + u is that of c times that of u; at a pole it is beyond every power."""
         side = self.pole(a)
         if side:
             return Germ(-side * FLAT, (self.tape.number(1),), -side * FLAT + 1)
@@ -352,7 +352,7 @@ class Algebra:
         return self.tape.add(op, c)
 
     def log(self, a: Germ) -> Germ:
-        """The logarithm, by log(c + u) = log(c) + log(1 + u/c)."""
+        """The logarithm of c + u is that of c plus that of 1 + u/c."""
         a = self.lead(a)
         if a.nothing or self.sign_of(a.terms[0]) < 0:
             raise NotRealError("the logarithm of a number that is not positive")
@@ -414,7 +414,7 @@ class Algebra:
         return Germ(0, (self.tape.number(value),), self.count)
 
     def atan(self, a: Germ) -> Germ:
-        """The inverse tangent, by atan(c + u) = atan(c) + atan(u/(1 + c*(c + u)))."""
+        """The inverse tangent of c + u is that of c plus that of u/(1 + c*(c + u))."""
         side = self.pole(a)
         if side:  # atan(a) = ±pi/2 - atan(1/a)
             return self.sub(self.constant(self._half_pi(side)), self.atan(self.div(self.number(1), a)))

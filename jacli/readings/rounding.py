@@ -8,7 +8,7 @@ would forgive far more, because it forgets that equal inputs carry equal errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from jacli.errors import Span
 from jacli.readings.adjoint import derivative
-from jacli.readings.balls import Balls, branch, exact
+from jacli.readings.balls import PRECISIONS, Balls, branch, exact
 from jacli.readings.exact import NoValueError, Number, UnsureError, ball, compute, is_zero
 from jacli.readings.tape import PRIMITIVES, Tape
 
@@ -26,8 +26,12 @@ _SMALLEST = 2.0**-1075
 _NORMAL = 2.0**-1022
 _LARGEST = 1.7976931348623157e308
 
-#: Enough for bounds; balls have exponents that do not overflow.
+#: Bits for slopes that become doubles.
 _PRECISION = 64
+
+#: A bound need not be known better than this, relative to itself or to the number it is about.
+_CLEAR = 0.01
+_NEGLIGIBLE = 1e-13
 
 _TYPED = frozenset(("number", "variable", "pi", "E"))
 
@@ -51,6 +55,9 @@ class Effect:
     leaves: str | None = None
 
 
+_GRAVITY = (None, "underflow", "overflow")
+
+
 class Rounding:
     """Effects of rounding on nodes of one tape."""
 
@@ -59,26 +66,34 @@ class Rounding:
         self.tape: Tape = balls.tape
         self._floats: dict[int, float] = {}
         self._errors: dict[int, float] = {}
+        self._path: Sequence[int] = ()
+        self._left: tuple[str | None, int | None] = (None, None)
         self._cached: dict[int, list[tuple[int, float]]] = {}
 
     def effect(self, node: int, path: Sequence[int] = ()) -> Effect:
         """What rounding does to ``node``, which belongs to a result that takes ``path``."""
-        with ctx.workprec(_PRECISION):
-            order = self.tape.needed((node,))
-            shares = self._shares(node, order)
-            if not math.isfinite(sum(shares)):
-                shares = [_finite(share) for share in self._wide_shares(node, order)]
-        inputs = math.fsum(share for n, share in zip(order, shares, strict=True) if share and self._typed(n))
-        leaves, worst = self._leaving([*path, *order])
+        order = self.tape.needed((node,))
+        typed = [self._typed(n) for n in order]
+        shares = self._shares(node, order, typed) or self._wide_shares(node, order, typed)
+        inputs = math.fsum(share for share, counts in zip(shares, typed, strict=True) if counts)
+        leaves, worst = self._leaving_path(path)
+        if leaves != "overflow":
+            leaves, worst = max((leaves, worst), self._leaving(order), key=lambda found: _GRAVITY.index(found[0]))
         if worst is None and any(shares):
             worst = order[max(range(len(order)), key=shares.__getitem__)]
         return Effect(
-            _finite(inputs),
-            _finite(math.fsum(shares)),
+            min(inputs, _LARGEST),
+            min(math.fsum(shares), _LARGEST),
             None if worst is None else self.tape.spans[worst],
             None if worst is None else self.tape.source(worst),
             leaves,
         )
+
+    def _leaving_path(self, path: Sequence[int]) -> tuple[str | None, int | None]:
+        """The same for a path, kept while results of one path are asked for."""
+        if self._path is not path:
+            self._path, self._left = path, self._leaving(path)
+        return self._left
 
     def _leaving(self, nodes: Sequence[int]) -> tuple[str | None, int | None]:
         """The first operation whose value is too large for doubles, or else too small."""
@@ -91,23 +106,45 @@ class Rounding:
                 small = node
         return (None, None) if small is None else ("underflow", small)
 
-    def _shares(self, node: int, order: Sequence[int]) -> list[float]:
-        """How far the rounding of each node in ``order`` moves ``node``."""
+    def _shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> list[float] | None:
+        """How far the rounding of each node in ``order`` moves ``node``; None where doubles cannot tell."""
         weight = {node: 1.0}
+        doubt = {node: 0.0}  # how far the weights themselves may be off, in units of rounding
         shares = [0.0] * len(order)
+        unclear = 0.0
         for k in range(len(order) - 1, -1, -1):
             here = order[k]
             factor = weight.get(here)
-            if not factor:
+            if factor is None:
                 continue
-            shares[k] = self._error(here) * abs(factor)
+            error, off = self._error(here), doubt[here]
+            shares[k] = error * abs(factor)
+            if typed[k]:
+                unclear += error * off
             for arg, slope in self._slopes(here):
-                if slope:
-                    weight[arg] = weight.get(arg, 0.0) + factor * slope
-        return shares
+                term = factor * slope
+                weight[arg] = weight.get(arg, 0.0) + term
+                doubt[arg] = doubt.get(arg, 0.0) + off * abs(slope) + 3 * abs(term)
+        if not math.isfinite(sum(shares)):
+            return None
+        inputs = sum(share for share, counts in zip(shares, typed, strict=True) if counts)
+        clear = unclear * _UNIT <= max(_CLEAR * inputs, _NEGLIGIBLE * abs(self._float(node)))
+        return shares if clear else None
 
-    def _wide_shares(self, node: int, order: Sequence[int]) -> list[arb]:
-        """The same in balls, where doubles overflow or underflow on the way."""
+    def _wide_shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> list[float]:
+        """The same in balls, where doubles overflow, underflow or cancel on the way."""
+        shares: list[arb] = []
+        for precision in PRECISIONS:
+            point = self.balls.point(precision)
+            point.evaluate((node,))
+            with ctx.workprec(precision):
+                shares = self._swept(node, order, point.values)
+            inputs = sum((share for share, counts in zip(shares, typed, strict=True) if counts), arb(0))
+            if inputs.is_finite() and inputs.rad() <= _CLEAR * inputs.mid() + _NEGLIGIBLE * abs(self._float(node)):
+                break
+        return [_finite(share) for share in shares]
+
+    def _swept(self, node: int, order: Sequence[int], values: Mapping[int, Any]) -> list[arb]:
         weight = {node: arb(1)}
         shares = [arb(0)] * len(order)
         for k in range(len(order) - 1, -1, -1):
@@ -115,8 +152,9 @@ class Rounding:
             factor = weight.get(here)
             if factor is None:
                 continue
-            shares[k] = self._wide_error(here) * abs(factor)
-            for arg, slope in self._wide_slopes(here):
+            if self._rounded(here):
+                shares[k] = (abs(ball(values[here])) * _UNIT + _SMALLEST) * abs(factor)
+            for arg, slope in self._exact_slopes(here, values.__getitem__):
                 weight[arg] = weight.get(arg, arb(0)) + factor * ball(slope)
         return shares
 
@@ -145,10 +183,6 @@ class Rounding:
             found = self._errors[node] = max(size * _UNIT, _SMALLEST) if self._rounded(node) else 0.0
         return found
 
-    def _wide_error(self, node: int) -> arb:
-        value = self._number(node)
-        return abs(ball(value)) * _UNIT + _SMALLEST if value is not None and self._rounded(node) else arb(0)
-
     def _typed(self, node: int) -> bool:
         """A number as the user typed it (``1/3`` too), which is rounded before anything is computed."""
         op, args, _ = self.tape.ops[node]
@@ -165,16 +199,17 @@ class Rounding:
             if op == "mul":
                 found = [(args[0], self._float(args[1])), (args[1], self._float(args[0]))]
             else:
-                found = [(arg, as_float(slope)) for arg, slope in self._wide_slopes(node)]
+                with ctx.workprec(_PRECISION):
+                    found = [(arg, as_float(slope)) for arg, slope in self._exact_slopes(node, self.balls.value)]
             self._cached[node] = found
         return found
 
-    def _wide_slopes(self, node: int) -> list[tuple[int, Number]]:
+    def _exact_slopes(self, node: int, known: Callable[[int], Any]) -> list[tuple[int, Number]]:
         op, args, value = self.tape.ops[node]
         if op == "select":
-            taken = branch(args, self.balls.value)[1]
+            taken = branch(args, known)[1]
             return [(taken, fmpq(1))] if isinstance(taken, int) else []
-        given = [self.balls.value(arg) for arg in args]
+        given = [known(arg) for arg in args]
         if op in _CONDITIONS or not all(isinstance(v, Number) for v in given):
             return []
         return [(arg, _slope(op, position, given, value)) for position, arg in enumerate(args)]
@@ -236,6 +271,6 @@ def as_float(value: Number) -> float:
     return float(ball(value).mid())
 
 
-def _finite(value: float | arb) -> float:
-    """A bound as a double, the largest one when it is larger."""
-    return min(float(value) if isinstance(value, float) else float(value.upper()), _LARGEST)
+def _finite(value: arb) -> float:
+    """A bound as a double, the largest one when it is larger or unknown."""
+    return min(float(value.upper()), _LARGEST) if value.is_finite() else _LARGEST

@@ -10,7 +10,7 @@ from flint import fmpq
 
 from jacli.readings import terms
 from jacli.readings.balls import Balls, Undefined, Unknown
-from jacli.readings.exact import is_zero
+from jacli.readings.exact import OPERATIONS, Truth, is_zero
 from jacli.readings.germs import (
     ZERO,
     Algebra,
@@ -51,7 +51,7 @@ class Walk:
         self.side = side
         self.degree = degree
         self.algebra = Algebra(balls, count)
-        self.germs: dict[int, Germ | bool] = {}
+        self.germs: dict[int, Germ | Truth] = {}
         self.choices: dict[int, int] = {}
         self.uses: dict[int, tuple[int, ...]] = {}
         self.stuck: list[int] = []  # nodes that stay at their switching point all along
@@ -77,7 +77,7 @@ class Walk:
 
     def _number(self, node: int) -> Germ:
         found = self.germs[node]
-        if isinstance(found, bool):
+        if isinstance(found, Truth):
             raise TypeError("a condition is no number")
         return found
 
@@ -103,7 +103,7 @@ class Walk:
             for arg in args:
                 if arg not in self.germs:
                     return [arg]
-                if self.germs[arg] == (op == "or"):
+                if self._holds(arg) == (op == "or"):
                     return []
             return []
         return [arg for arg in args if arg not in self.germs]
@@ -116,11 +116,15 @@ class Walk:
     def _branch(self, args: tuple[int, ...]) -> tuple[tuple[int, ...], int | None]:
         """The conditions that are looked at, and the value node they lead to."""
         for k in range(0, len(args) - 1, 2):
-            if self.germs.get(args[k], True):
+            if args[k] not in self.germs or self._holds(args[k]):
                 return args[: k + 1 : 2], args[k + 1]
         return args[:-1:2], args[-1] if len(args) % 2 else None
 
-    def _step(self, node: int) -> Germ | bool:
+    def _holds(self, condition: int) -> bool:
+        found = self.germs[condition]
+        return isinstance(found, Truth) and found.holds
+
+    def _step(self, node: int) -> Germ | Truth:
         op, args, value = self.tape.ops[node]
         self.uses[node] = args
         if op in _CONDITIONS:
@@ -133,7 +137,8 @@ class Walk:
         if not self.moves(node):
             return self._constant(node)
         if op == "select":
-            taken = self._branch(args)[1]
+            conditions, taken = self._branch(args)
+            self.stuck.extend(c for c in conditions if not self.germs[c].stable)  # type: ignore[union-attr]
             if taken is None:
                 raise NotRealError("no case of the Piecewise holds")
             self.uses[node] = (taken,)
@@ -149,26 +154,18 @@ class Walk:
             raise NoGermError("a constant cannot be decided")
         return ZERO if is_zero(value) else self.algebra.constant(node)
 
-    def _condition(self, op: str, args: tuple[int, ...]) -> bool:
-        if op in ("true", "false"):
-            return op == "true"
-        if op == "not":
-            return not self.germs[args[0]]
-        if op in ("and", "or"):
-            held = [bool(self.germs[arg]) for arg in args if arg in self.germs]
-            return all(held) if op == "and" else any(held)
-        return _COMPARISONS[op](self._order(args))
+    def _condition(self, op: str, args: tuple[int, ...]) -> Truth:
+        if op in _COMPARISONS:
+            side = self._order(args)
+            return Truth(_COMPARISONS[op](side), bool(side) or args[0] == args[1])
+        found = OPERATIONS[op](*(self.germs[arg] for arg in args if arg in self.germs))
+        if not isinstance(found, Truth):
+            raise TypeError("a number is no condition")
+        return found
 
     def _order(self, args: tuple[int, ...]) -> int:
         """The sign of the difference of two arguments."""
-        return 0 if args[0] == args[1] else self._decisive(self.algebra.sub(*map(self._number, args)))
-
-    def _decisive(self, germ: Germ) -> int:
-        """The sign of a germ that decides what is taken here."""
-        sign = self.algebra.sign(germ)
-        if not sign:
-            self.stuck.append(self.here)
-        return sign
+        return 0 if args[0] == args[1] else self.algebra.sign(self.algebra.sub(*map(self._number, args)))
 
     def _chosen(self, node: int, choice: int, germ: Germ) -> Germ:
         self.choices[node] = choice
@@ -182,14 +179,13 @@ class Walk:
         if op in ("max", "min"):
             return self._extreme(op, args)
         if op in ("abs", "sign"):
-            sign = self._decisive(given[0])
-            self.choices[self.here] = sign
+            sign = self.choices[self.here] = algebra.sign(given[0])
+            self._stays(not sign)
             return algebra.number(sign) if op == "sign" else algebra.neg(given[0]) if sign < 0 else given[0]
         if op in ("floor", "ceil"):
             germ = algebra.floor(given[0]) if op == "floor" else algebra.neg(algebra.floor(algebra.neg(given[0])))
             self.choices[self.here] = germ.terms[0] if germ.terms else -1
-            if algebra.split(given[0])[1].nothing:
-                self.stuck.append(self.here)
+            self._stays(algebra.split(given[0])[1].nothing)
             return germ
         if op == "sqrt":
             self._rooted(given[0])
@@ -203,11 +199,16 @@ class Walk:
         """A root of what vanishes at the point takes its own form on each side."""
         a = self.algebra.lead(a)
         self.choices[self.here] = self.side if a.start else 0
-        if a.nothing:
+        self._stays(a.nothing)
+
+    def _stays(self, stuck: bool) -> None:
+        """Note that the operation at hand stays at its switching point all along."""
+        if stuck:
             self.stuck.append(self.here)
 
     def _extreme(self, op: str, args: tuple[int, ...]) -> Germ:
         side = self._order(args)
+        self._stays(not side and args[0] != args[1])
         first = side >= 0 if op == "max" else side <= 0
         self.uses[self.here] = args[:1] if first else args[1:]
         return self._chosen(self.here, 0 if first else 1, self._number(self.uses[self.here][0]))
@@ -216,6 +217,7 @@ class Walk:
         exponent = None if self.moves(args[1]) else self.balls.value(args[1])
         if type(exponent) is not fmpq:
             self.choices[self.here] = self.side
+            self._stays(given[0].nothing)
             return self.algebra.general_power(*given)
         if exponent.q != 1:
             self._rooted(given[0])
