@@ -52,9 +52,9 @@ def sink_for(name: str, task: Task, unit: str) -> Sink:
         return Npy(task)
     if name == "parquet":
         return Parquet(task, unit)
-    return Text(
-        {"csv": Separated(task, unit, ","), "tsv": Separated(task, unit, "\t"), "jsonl": Lines(task, unit)}[name]
-    )
+    if name == "jsonl":
+        return Text(Lines(task, unit))
+    return Text(Separated(task, unit, "," if name == "csv" else "\t"))
 
 
 # ---- text
@@ -286,8 +286,8 @@ class Parquet:
     def open(self, file: BinaryIO, *, resume: bool) -> Kept:
         """Begin. Raises JacliError when asked to go on, which the format does not allow."""
         try:
-            import pa.parquet as pq
             import pyarrow as pa
+            import pyarrow.parquet as pq
         except ImportError:
             raise JacliError("Parquet needs pyarrow", None, "pip install 'jacli[parquet]'", kind="file") from None
         if resume:

@@ -187,7 +187,9 @@ def _lowered(program: Program, layout: Layout) -> Lowered:
         lowered = lower(program, layout.shapes, MOST_OPERATIONS)
     except TooLarge:
         raise JacliError(
-            f"written out in single numbers, the program has more than {MOST_OPERATIONS} operations: too many points need them all",
+            f"written out in single numbers, the program has more than {MOST_OPERATIONS} operations",
+            None,
+            "for one point, with --at, there is more room",
             kind="limit",
         ) from None
     nodes = dict(lowered.variables)
