@@ -10,19 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 from flint import arb, ctx, fmpq
 
 from jacli.errors import Span
+from jacli.readings import terms
 from jacli.readings.adjoint import derivative
 from jacli.readings.balls import PRECISIONS, Balls, branch, exact
 from jacli.readings.exact import NoValueError, Number, UnsureError, ball, compute, is_zero
 from jacli.readings.tape import PRIMITIVES, Tape
 
 _UNIT = 2.0**-53
-_SMALLEST = 2.0**-1075
+_SMALLEST = 2.0**-1074
 _NORMAL = 2.0**-1022
 _LARGEST = 1.7976931348623157e308
 
@@ -255,15 +257,8 @@ def _evaluated(tape: Tape, root: int, given: Sequence[Any]) -> Number:
 
 
 def is_double(value: Number) -> bool:
-    """Whether a double holds the number exactly (as far as it lies within their range)."""
-    if type(value) is not fmpq:
-        return False
-    top, bottom = int(value.p), int(value.q)
-    odd = top // (top & -top) if top else 0
-    return bottom & (bottom - 1) == 0 and odd.bit_length() <= _MANTISSA
-
-
-_MANTISSA = 53
+    """Whether a double holds the number exactly."""
+    return type(value) is fmpq and terms.is_double(Fraction(int(value.p), int(value.q)))
 
 
 def as_float(value: Number) -> float:

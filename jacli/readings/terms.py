@@ -1,6 +1,7 @@
-"""Arithmetic on a tape that folds exact numbers: what writes derivatives and series as nodes.
+"""Arithmetic on a tape that folds numbers: what writes derivatives and series as nodes.
 
-``0*x`` is 0 and ``1*x`` is x, so derivatives stay short and their zeros are seen without computing.
+``0*x`` is 0 and ``1*x`` is x, so derivatives stay short and their zeros are seen without computing. Nothing is
+folded that doubles would round: the effect of that rounding is asked for later.
 """
 
 from __future__ import annotations
@@ -9,9 +10,6 @@ from fractions import Fraction
 
 from jacli.readings.tape import Tape
 
-#: Longest number that is folded, in bits.
-_MOST_BITS = 4096
-
 
 def number(tape: Tape, node: int) -> Fraction | int | None:
     """The number that a node is, or None."""
@@ -19,9 +17,19 @@ def number(tape: Tape, node: int) -> Fraction | int | None:
     return op.value if op.op == "number" else None
 
 
-def _folded(tape: Tape, value: Fraction | int) -> int | None:
-    short = max(value.numerator.bit_length(), value.denominator.bit_length()) <= _MOST_BITS
-    return tape.number(value) if short else None
+def is_double(value: Fraction | int) -> bool:
+    """Whether a double holds the number exactly (as far as it lies within their range)."""
+    top, bottom = value.numerator, value.denominator
+    odd = top // (top & -top) if top else 0
+    return bottom & (bottom - 1) == 0 and odd.bit_length() <= _MANTISSA
+
+
+_MANTISSA = 53
+
+
+def _folded(tape: Tape, result: Fraction | int, *parts: Fraction | int) -> int | None:
+    """The number that an operation gives, unless doubles round it: then the operation must stay to be seen."""
+    return tape.number(result) if all(map(is_double, (result, *parts))) else None
 
 
 def neg(tape: Tape, a: int) -> int:
@@ -39,7 +47,7 @@ def add(tape: Tape, a: int, b: int) -> int:
         return b
     if q == 0:
         return a
-    folded = _folded(tape, p + q) if p is not None and q is not None else None
+    folded = _folded(tape, p + q, p, q) if p is not None and q is not None else None
     return tape.add("add", a, b) if folded is None else folded
 
 
@@ -52,7 +60,7 @@ def sub(tape: Tape, a: int, b: int) -> int:
         return a
     if p == 0:
         return neg(tape, b)
-    folded = _folded(tape, p - q) if p is not None and q is not None else None
+    folded = _folded(tape, p - q, p, q) if p is not None and q is not None else None
     return tape.add("sub", a, b) if folded is None else folded
 
 
@@ -60,7 +68,7 @@ def mul(tape: Tape, a: int, b: int) -> int:
     """The node of ``a * b``."""
     p, q = number(tape, a), number(tape, b)
     if p is not None and q is not None:
-        folded = _folded(tape, p * q)
+        folded = _folded(tape, p * q, p, q)
         if folded is not None:
             return folded
     for value, other in ((p, b), (q, a)):
@@ -76,6 +84,9 @@ def mul(tape: Tape, a: int, b: int) -> int:
 def div(tape: Tape, a: int, b: int) -> int:
     """The node of ``a / b``; ``b`` is not the number 0."""
     p, q = number(tape, a), number(tape, b)
-    if q:
-        return mul(tape, a, tape.number(1 / Fraction(q))) if p is not None or q in (1, -1) else tape.add("div", a, b)
-    return a if p == 0 else tape.add("div", a, b)
+    if q in (1, -1):
+        return a if q == 1 else neg(tape, a)
+    if p == 0:
+        return a
+    folded = _folded(tape, Fraction(p) / q, p, q) if p is not None and q else None
+    return tape.add("div", a, b) if folded is None else folded

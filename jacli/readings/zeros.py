@@ -50,7 +50,7 @@ def _same_formula(tape: Tape, node: int, order: list[int]) -> bool:
             new[old] = new[tape.bound[old]]
         elif op in _FOLDED:
             new[old] = _FOLDED[op](tape, *given)
-        elif op == "div" and terms.number(tape, given[1]) != 0:
+        elif op == "div":
             new[old] = terms.div(tape, *given)
         else:
             new[old] = tape.add(op, *given, value=value)
