@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jacli.errors import JacliError
 from jacli.language.parser import read
 from jacli.problem import Problem, prepare, read_vector
 from jacli.result import Result
 
-__all__ = ["backward", "grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp"]
+__all__ = ["backward", "check", "grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp"]
 
 
 def jacobian(
@@ -103,6 +104,49 @@ def hvp(
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
     return calculus.hvp(problem, _tangent(problem, tangent), calculus.Tolerance(rtol, atol))
+
+
+def check(
+    text: str | None,
+    at: Any,
+    *,
+    claim: Any = None,
+    trials: Any = 5,
+    weights: Any = None,
+    torch: str | None = None,
+    wrt: Any = None,
+    vars: Any = None,
+    rtol: float = 1e-9,
+    atol: float = 0.0,
+) -> Result:
+    """All witnesses of a Jacobian side by side, and the judgement of a derivative that was derived by hand.
+
+    Args:
+        text: the program; it may be None with ``torch``.
+        at, wrt, vars, rtol, atol: as for ``jacobian``.
+        claim: a Jacobian, the gradient or the Hessian of a scalar output, or with ``weights`` a VJP: formulas or
+            numbers in jacli's language, rows separated by ``;``, or ``@FILE``, or nested sequences, or an array.
+        trials: at how many other points formulas are tried.
+        weights: as for ``jacobian``.
+        torch: ``FILE.py:FUNCTION`` or ``MODULE:FUNCTION``, a function of tensors whose autograd is judged. This runs
+            the code in that file.
+
+    Raises:
+        JacliError: when the request is wrong, or the function fails.
+    """
+    from jacli.calculus import Tolerance
+
+    if torch is not None:
+        from jacli import foreign
+
+        return foreign.check(torch, text, at, Tolerance(rtol, atol), vars=vars, wrt=wrt, claim=claim, weights=weights)
+    if text is None:
+        raise JacliError("an expression is missing", kind="request")
+    from jacli import checking
+
+    problem = prepare(text, at, vars=vars, wrt=wrt)
+    row = None if weights is None else _weights(problem, weights)
+    return checking.check(problem, Tolerance(rtol, atol), row, claim, trials)
 
 
 def backward(

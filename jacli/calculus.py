@@ -107,14 +107,19 @@ class Exact:
 # ---- results
 
 
-def jacobian(problem: Problem, tolerance: Tolerance, weights: Vector | None = None) -> Result:
-    """The full Jacobian, entry by entry in every reading, and ``weights · J`` when weights are given."""
+def jacobian(
+    problem: Problem, tolerance: Tolerance, weights: Vector | None = None, exact: Exact | None = None
+) -> Result:
+    """The full Jacobian, entry by entry in every reading, and ``weights · J`` when weights are given.
+
+    ``exact`` is the exact side of the problem, where the caller has it already.
+    """
     size = problem.output_size, len(problem.columns)
     if size[0] * size[1] > MOST_DENSE:
         raise too_large("Jacobian", *size)
     if problem.lowered is None:
         raise too_long()
-    computed, exact = Floats.of(problem), Exact(problem)
+    computed, exact = Floats.of(problem), exact or Exact(problem)
     proofs = [_row_proofs(exact, index) for index in range(len(exact.outputs))]
     rows = _settled(problem, computed.rows(), proofs, Floats.rows)
     entries = (_row(exact, index, row, proofs[index], tolerance) for index, row in enumerate(rows))
@@ -170,15 +175,15 @@ def jvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
     return assembled("jvp", problem, computed, exact, [block], tangent=tangent, tolerance=tolerance, rows=rows)
 
 
-def hessian(problem: Problem, tolerance: Tolerance) -> Result:
-    """Second derivatives of the one scalar output."""
+def hessian(problem: Problem, tolerance: Tolerance, exact: Exact | None = None) -> Result:
+    """Second derivatives of the one scalar output. ``exact`` as for ``jacobian``."""
     _check_scalar(problem, "Hessian", "jacobian")
     count = len(problem.columns)
     if count * count > MOST_DENSE:
         raise too_large("Hessian", count, count)
     if problem.lowered is None:
         raise too_long()
-    computed, exact = Floats.of(problem), Exact(problem)
+    computed, exact = Floats.of(problem), exact or Exact(problem)
     proofs = verify.prove_hessian(exact.tape, exact.outputs[0], exact.columns)
     values = _settled(problem, computed.hessian(), proofs, Floats.hessian)
     formulas = _second_formulas(exact)

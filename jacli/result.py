@@ -10,10 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jacli.findings import Findings
+
 SCHEMA = "jacli/1"
 
 #: From best to worst: a verdict is the worst status among the entries.
 STATUSES = ("agree", "rounding", "kink", "edge", "undefined", "disagree")
+
+#: A claim that is wrong weighs more than a point without a derivative, less than the alarm.
+VERDICTS = (*STATUSES[:-1], "wrong", STATUSES[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +231,8 @@ class Shown:
 class Result:
     """Everything that one request found out.
 
-    ``blocks`` come in the order to print; ``extra`` holds further top-level JSON keys of a command (check's
-    witnesses), already in JSON form.
+    ``blocks`` come in the order to print; ``extra`` holds further top-level JSON keys of a command, already in JSON
+    form.
     """
 
     command: str
@@ -245,13 +250,16 @@ class Result:
     notes: tuple[str, ...] = ()  # for footnotes of the table: definitions, conventions
     backward: Backward | None = None
     shown: tuple[Shown, ...] = ()  # intermediate results that were asked for
+    findings: Findings | None = None  # of ``check``
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
-        """The worst status of all entries (``agree`` when there are none)."""
+        """The worst status of all entries (``agree`` when there are none), or ``wrong`` when a claim is."""
         found = {status for block in self.blocks for status in block.statuses()}
-        return max(found, key=STATUSES.index, default="agree")
+        if self.findings is not None and self.findings.claim is not None and self.findings.claim.wrong:
+            found.add("wrong")
+        return max(found, key=VERDICTS.index, default="agree")
 
     def block(self, key: str) -> Block:
         """The block named ``key``. Raises KeyError when this command has none."""
@@ -286,6 +294,8 @@ class Result:
             document |= self.backward.to_json([output.shape for output in self.outputs])
         if self.shown:
             document["shown"] = [shown.to_json() for shown in self.shown]
+        if self.findings is not None:
+            document |= self.findings.to_json()
         return document | dict(self.extra) | {"verdict": self.verdict}
 
 

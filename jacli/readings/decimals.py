@@ -15,6 +15,7 @@ DIGITS = 20
 #: Bits for numbers that become balls only to be written.
 _WIDER = 256
 
+
 def _context(digits: int) -> Context:
     return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
 

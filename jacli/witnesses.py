@@ -1,0 +1,384 @@
+"""The witnesses of a Jacobian side by side, and which of them is to blame where two differ.
+
+Five ways to one number: torch's reverse and forward mode, SymPy's formula evaluated at the exact point, the proof, and
+central differences of the floats. They share no derivative rule, except that torch's two modes are one library.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import Any
+
+from jacli import differences, verify
+from jacli.calculus import Exact, Tolerance
+from jacli.differences import Slope
+from jacli.findings import Witness
+from jacli.problem import Problem
+from jacli.readings import floats
+from jacli.readings.balls import Balls
+from jacli.readings.decimals import DIGITS
+from jacli.readings.substituted import Substituted
+from jacli.result import STATUSES, Entry
+
+#: How many operations forward mode and the differences may take, each: about two seconds.
+MOST_OPERATIONS = 400_000
+
+#: Two numbers of exact readings are the same to this relative difference: one is rounded to 20 digits.
+_SAME = Decimal("1e-18")
+
+_CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+Grid = Sequence[Sequence[Any]]
+
+
+# ---- torch, forward
+
+
+@contextmanager
+def _duals() -> Iterator[Any]:
+    from torch.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        yield forward_ad
+
+
+def forward_column(
+    function: Callable[[Sequence[Any]], Sequence[Any]], inputs: Sequence[Any], place: tuple[int, int]
+) -> list[float] | None:
+    """One column of a Jacobian by torch's forward mode; None where an operation has none.
+
+    Args:
+        function: from tensors to tensors.
+        inputs: the point.
+        place: which entry (flattened) of which input to differentiate by.
+    """
+    t = floats.torch()
+    with _duals() as forward_ad:
+        moved = [t.zeros_like(tensor) for tensor in inputs]
+        moved[place[0]].reshape(-1)[place[1]] = 1.0
+        duals = [forward_ad.make_dual(x.detach(), tangent) for x, tangent in zip(inputs, moved, strict=True)]
+        try:
+            outputs = function(duals)
+        except (NotImplementedError, RuntimeError):
+            return None
+        column: list[float] = []
+        for output in outputs:
+            tangent = forward_ad.unpack_dual(output).tangent
+            column += [0.0] * output.numel() if tangent is None else tangent.reshape(-1).tolist()
+        return column
+
+
+def _forward(problem: Problem) -> Grid:
+    """The Jacobian by forward mode, None where there is none."""
+    t = floats.torch()
+    known = {v.name: t.tensor(v.doubles, dtype=t.float64).reshape(v.shape) for v in problem.variables}
+    inputs = [known[variable.name] for variable in problem.wrt]
+
+    def function(tensors: Sequence[Any]) -> list[Any]:
+        values = known | {variable.name: x for variable, x in zip(problem.wrt, tensors, strict=True)}
+        found = floats.evaluate(problem.program.nodes, problem.program.outputs, values)
+        pairs = zip(problem.program.outputs, problem.output_shapes, strict=True)
+        return [found[node].expand(shape) for node, shape in pairs]
+
+    places = [(i, k) for i, x in enumerate(inputs) for k in range(x.numel())]
+    return _across(problem, [forward_column(function, inputs, place) for place in places])
+
+
+def _forward_by_entries(problem: Problem) -> Grid:
+    """The same of the program written out in single numbers: there no entry's nan can reach another's derivative."""
+    t = floats.torch()
+    assert problem.lowered is not None
+    known = {
+        entry: t.tensor(value, dtype=t.float64)
+        for variable in problem.variables
+        for entry, value in zip(variable.entries, variable.doubles, strict=True)
+    }
+    outputs = [node for nodes in problem.lowered.outputs for node in nodes]
+    ops = problem.lowered.tape.ops
+
+    def function(tensors: Sequence[Any]) -> list[Any]:
+        found = floats.evaluate(ops, outputs, known | dict(zip(problem.columns, tensors, strict=True)))
+        return [found[node] for node in outputs]
+
+    inputs = [known[name] for name in problem.columns]
+    return _across(problem, [forward_column(function, inputs, (i, 0)) for i in range(len(inputs))])
+
+
+def _across(problem: Problem, columns: Sequence[Sequence[Any] | None]) -> Grid:
+    """Columns as rows; None where a column is missing."""
+    return [[None if column is None else column[i] for column in columns] for i in range(problem.output_size)]
+
+
+def _settled_forward(problem: Problem, entries: Sequence[Sequence[Entry]]) -> Grid:
+    rows = [list(row) for row in _forward(problem)]
+    doubtful = [
+        (i, j)
+        for i, row in enumerate(rows)
+        for j, value in enumerate(row)
+        if value is not None and not math.isfinite(value) and entries[i][j].exact is not None
+    ]
+    if doubtful and any(problem.shapes):
+        again = _forward_by_entries(problem)
+        for i, j in doubtful:
+            rows[i][j] = again[i][j]
+    return rows
+
+
+# ---- differences
+
+
+def float_function(problem: Problem) -> differences.Function:
+    """The program in doubles: from the flattened variables differentiated to the flattened outputs."""
+    t = floats.torch()
+    fixed = {v.name: t.tensor(v.doubles, dtype=t.float64).reshape(v.shape) for v in problem.fixed}
+    pairs = list(zip(problem.program.outputs, problem.output_shapes, strict=True))
+
+    def function(point: Sequence[float]) -> list[float]:
+        flat = t.tensor(point, dtype=t.float64)
+        tensors, start = dict(fixed), 0
+        for variable in problem.wrt:
+            size = len(variable.doubles)
+            tensors[variable.name] = flat[start : start + size].reshape(variable.shape)
+            start += size
+        found = floats.evaluate(problem.program.nodes, problem.program.outputs, tensors)
+        return [number for node, shape in pairs for number in found[node].expand(shape).reshape(-1).tolist()]
+
+    return function
+
+
+def _differences(problem: Problem) -> list[list[Slope]]:
+    function = float_function(problem)
+    point = [x for variable in problem.wrt for x in variable.doubles]
+    columns = [differences.column(function, point, j) for j in range(len(point))]
+    return [[column[i] for column in columns] for i in range(problem.output_size)]
+
+
+# ---- SymPy
+
+
+def _sympy(exact: Exact) -> Grid:
+    """SymPy's formulas at the exact point, as decimals."""
+    nodes = {
+        name: node
+        for variable in exact.problem.variables
+        for name, node in zip(variable.entries, variable.nodes, strict=True)
+    }
+    substituted = Substituted(Balls(exact.tape), nodes)
+    return [
+        [substituted.decimal(exact.formula(index, name)) for name in exact.problem.columns]
+        for index in range(len(exact.outputs))
+    ]
+
+
+# ---- side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Testimony:
+    """The Jacobian's entries with what all witnesses have to say about each, and what could not be asked."""
+
+    entries: tuple[tuple[Entry, ...], ...]
+    witnesses: tuple[tuple[Witness, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def hear(problem: Problem, exact: Exact, entries: Sequence[Sequence[Entry]], tolerance: Tolerance) -> Testimony:
+    """Ask every witness about the entries of a Jacobian, whose values are torch's reverse mode."""
+    length, count = len(problem.program.nodes), len(problem.columns)
+    nobody: Grid = [[None] * count for _ in range(problem.output_size)]
+    notes = []
+    forward, slopes = nobody, nobody
+    if length * count <= MOST_OPERATIONS:
+        forward = _settled_forward(problem, entries)
+    else:
+        notes.append("forward mode was not asked: the program is too long for one pass a variable")
+    if length * count * 2 * len(differences.steps(1.0)) <= MOST_OPERATIONS:
+        slopes = _differences(problem)
+    else:
+        notes.append("differences were not taken: the program is too long to be evaluated so many times")
+    return weigh(exact, entries, forward, slopes, tolerance, tuple(notes))
+
+
+def weigh(
+    exact: Exact,
+    entries: Sequence[Sequence[Entry]],
+    forward: Grid,
+    slopes: Grid,
+    tolerance: Tolerance,
+    notes: tuple[str, ...] = (),
+) -> Testimony:
+    """Lay the witnesses side by side; forward mode and differences have been asked already."""
+    rows = []
+    for index, formulas in enumerate(_sympy(exact)):
+        row = []
+        for j, entry in enumerate(entries[index]):
+            slope = slopes[index][j] or Slope()
+            said = _witness(entry, forward[index][j], formulas[j], slope)
+            row.append(_judged(entry, said, _Judge(exact, index, j, tolerance)))
+        rows.append(row)
+    return Testimony(
+        tuple(tuple(entry for entry, _ in row) for row in rows),
+        tuple(tuple(witness for _, witness in row) for row in rows),
+        notes,
+    )
+
+
+def _witness(entry: Entry, forward: float | None, formula: str | None, slope: Slope) -> Witness:
+    known = math.isfinite(slope.value)
+    return Witness(
+        entry.value,
+        forward,
+        formula,
+        entry.exact,
+        _radius(entry.exact),
+        slope.value if known else None,
+        slope.error if known else None,
+        slope.step if known else None,
+    )
+
+
+def _radius(exact: str | None) -> str | None:
+    """One unit of the last of the digits that are shown: rounding to them is half of it, the ball is narrower."""
+    if exact is None or exact == "0":
+        return exact
+    return f"1e{Decimal(exact).adjusted() - DIGITS + 1}"
+
+
+# ---- who is to blame
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """The proof of one entry, fetched again only where a witness differs from it."""
+
+    exact: Exact
+    row: int
+    column: int
+    tolerance: Tolerance
+
+    def status(self, value: float, true: str) -> str:
+        """The status of a float beside the truth, as for the entry itself."""
+        if abs(value - float(true)) <= self.tolerance.rtol * abs(float(true)) + self.tolerance.atol:
+            return "agree"
+        node = self.exact.columns[self.column]
+        if node not in self.exact.reached[self.row]:
+            return "agree" if value == 0 else "disagree"
+        proof = verify.prove_gradient(self.exact.tape, self.exact.outputs[self.row], [node])[0]
+        return verify.judge(value, proof, self.tolerance.rtol, self.tolerance.atol)[0]
+
+
+_NAMES: Mapping[str, str] = {
+    "reverse": "torch's reverse mode",
+    "forward": "torch's forward mode",
+    "sympy": "SymPy's formula",
+    "differences": "central differences",
+    "proved": "the proof",
+}
+
+
+def _judged(entry: Entry, said: Witness, judge: _Judge) -> tuple[Entry, Witness]:
+    """The entry with the reason for every difference, and its witnesses with those to blame."""
+    if entry.exact is None:
+        return entry, said
+    suspects = [name for name in ("reverse", "forward", "sympy") if _contradicts(name, entry, said, judge)]
+    if not suspects:
+        return entry, said
+    alarm = {"reverse", "forward"}.intersection(suspects)
+    blamed = ["proved"] if alarm and _against_the_proof(said, suspects) else suspects
+    reasons = [entry.reason] if entry.reason and entry.status != "disagree" else []
+    if blamed == ["proved"]:
+        reasons.append(_accused_proof(said, suspects))
+    else:
+        reasons += [_accused(name, said, blamed) for name in blamed]
+    status = max(entry.status, "disagree" if alarm else "agree", key=STATUSES.index)
+    return replace(entry, status=status, reason="; ".join(reasons)), replace(said, blamed=tuple(blamed))
+
+
+def _contradicts(name: str, entry: Entry, said: Witness, judge: _Judge) -> bool:
+    """Whether a witness differs from the proved value, with nothing to explain it."""
+    assert entry.exact is not None
+    if name == "reverse":
+        return entry.status == "disagree"
+    if name == "forward":
+        return said.forward is not None and judge.status(said.forward, entry.exact) == "disagree"
+    if said.sympy is None:
+        return False
+    return said.sympy == "nan" or not _same(said.sympy, entry.exact)
+
+
+def _same(a: str, b: str) -> bool:
+    x, y = Decimal(a), Decimal(b)
+    return _CONTEXT.subtract(x, y).copy_abs() <= _CONTEXT.multiply(_SAME, max(x.copy_abs(), y.copy_abs()))
+
+
+def _near(a: float, b: float, within: float) -> bool:
+    return abs(a - b) <= within
+
+
+def _side(said: Witness, name: str) -> str | None:
+    """Which of two numbers a witness supports: the proved one, torch's, or neither."""
+    assert said.proved is not None
+    value = {"sympy": said.sympy, "differences": said.difference}[name]
+    if value is None or value == "nan":
+        return None
+    torch, proved, number = _torch(said), float(said.proved), float(value)
+    gap = abs(torch - proved)
+    if name == "differences" and not (said.error is not None and 4 * said.error < gap):
+        return None  # too coarse to tell the two apart
+    if _near(number, proved, gap / 10):
+        return "proved"
+    return "torch" if _near(number, torch, gap / 10) else None
+
+
+def _torch(said: Witness) -> float:
+    """What torch's two modes agree on; nan where they do not."""
+    if said.forward is not None and not math.isclose(said.reverse, said.forward, rel_tol=1e-9):
+        return math.nan
+    return said.reverse
+
+
+def _against_the_proof(said: Witness, suspects: Sequence[str]) -> bool:
+    """Torch, and SymPy or the differences, say one thing, and nobody says what was proved."""
+    if "reverse" not in suspects:
+        return False
+    sides = {_side(said, name) for name in ("sympy", "differences")}
+    return "torch" in sides and "proved" not in sides
+
+
+def _accused(name: str, said: Witness, blamed: Sequence[str]) -> str:
+    told = {"reverse": said.reverse, "forward": said.forward, "sympy": said.sympy}[name]
+    verb = "gives" if name == "sympy" else "returned"
+    others = [other for other in ("reverse", "forward", "sympy", "differences") if _supports(other, said, blamed)]
+    support = f", and so say {_listed([_NAMES[other] for other in others])}" if others else ""
+    where = " here" if told == "nan" else ""
+    return f"{_NAMES[name]} {verb} {told}{where}; the proved value is {said.proved}{support}"
+
+
+def _accused_proof(said: Witness, suspects: Sequence[str]) -> str:
+    others = [name for name in ("sympy", "differences") if _side(said, name) == "torch"]
+    names = [_NAMES[name] for name in ("reverse", "forward") if name in suspects] + [_NAMES[name] for name in others]
+    return (
+        f"the proof says {said.proved}, but {_listed(names)} say {said.reverse!r}: the proof is wrong, which is a bug "
+        "in jacli; please report it"
+    )
+
+
+def _supports(name: str, said: Witness, blamed: Sequence[str]) -> bool:
+    """Whether a witness that is not blamed says about what was proved."""
+    assert said.proved is not None
+    value = {"reverse": said.reverse, "forward": said.forward, "sympy": said.sympy, "differences": said.difference}[
+        name
+    ]
+    if value is None or name in blamed or value == "nan":
+        return False
+    true = float(said.proved)
+    slack = 4 * (said.error or 0.0) if name == "differences" else 0.0
+    return _near(float(value), true, 1e-6 * abs(true) + slack)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
