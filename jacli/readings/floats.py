@@ -83,7 +83,7 @@ def _missing(node: Operation, values: Mapping[int, Any]) -> list[int]:
     """The arguments still to be computed; of a ``select`` only what decides it and the branch it takes."""
     if node.op != "select":
         return [arg for arg in node.args if arg not in values]
-    for condition, value in _branches(node):
+    for condition, value in branches(node):
         if condition is not None and condition not in values:
             return [condition]
         held = condition is None or _everywhere(values[condition])
@@ -94,7 +94,7 @@ def _missing(node: Operation, values: Mapping[int, Any]) -> list[int]:
     return []
 
 
-def _branches(node: Operation) -> list[tuple[int | None, int]]:
+def branches(node: Operation) -> list[tuple[int | None, int]]:
     """A select's (condition, value) pairs; the last condition may be None, for otherwise."""
     pairs: list[tuple[int | None, int]] = list(zip(node.args[0::2], node.args[1::2], strict=False))
     return pairs if len(node.args) % 2 == 0 else [*pairs, (None, node.args[-1])]
@@ -149,7 +149,7 @@ def _power(nodes: Sequence[Operation], node: Operation, args: Sequence[Any]) -> 
 def _select(t: Any, node: Operation, values: Mapping[int, Any]) -> Any:
     """The branch taken; between arrays, entry by entry, the first condition that holds."""
     chosen: list[tuple[Any, Any]] = []
-    for condition, value in _branches(node):
+    for condition, value in branches(node):
         held = True if condition is None else _everywhere(values[condition])
         if held is not False:
             chosen.append((None if held else values[condition], values[value]))  # type: ignore[index]
