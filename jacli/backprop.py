@@ -95,6 +95,8 @@ def _weights(problem: Problem, given: Sequence[Any]) -> list[Vector]:
 
 def _gradient_needed(problem: Problem) -> JacliError:
     count, shapes = problem.output_size, problem.output_shapes
+    if not count:
+        return JacliError("the output has no entries, so there is nothing to go back from", kind="shape")
     if len(shapes) == 1:
         holder = f"the output has {count} entries (shape {_shape(shapes[0])})"
     else:

@@ -249,6 +249,7 @@ def test_show_in_other_commands(result: Any, gradient: tuple[float, ...] | None)
             "the output has 2 entries (shape 2), so backward needs a gradient",
             "--gradient 1,1 for",
         ),
+        ("w[1:1]", "w=[1,2]", {}, "the output has no entries", None),
         ("x*y, x", "2,3", {}, "the 2 outputs have 2 entries, so backward needs a gradient", "--gradient 1,0 for"),
         ("a @ a", "a=[[1,2,3],[4,5,6],[7,8,9]]", {}, "(shape 3x3)", "one number for each entry, or make one number"),
         (SYMMETRIC, POINT, {"gradients": ["1,0", "0,1"]}, "2 calls of backward need the graph", "--retain-graph"),

@@ -17,6 +17,7 @@ SYMBOLS = {
     "grad": r"\nabla f",
     "hessian": "H",
     "hvp": "H t",
+    "backward": r"\sum w^{\mathsf{T}} J",
 }
 #: amsmath's matrices have at most this many columns unless told otherwise.
 COLUMNS = 10

@@ -158,7 +158,8 @@ def _details(
     title = f"{_title(block)}, entry by entry"
     if only_remarkable:
         size = len(block.statuses())
-        title += f": the {len(rows)} of {size} that do not agree (--format csv or json has all, --format npy the array)"
+        shown = f"the {len(rows)} of {size} that do not agree" if rows else f"all {size} agree"
+        title += f": {shown} (--format csv or json has all, --format npy the array)"
     return Table(
         title,
         ("entry", "formula", "torch", "exact", "off by ≈", "digits", "verdict"),
