@@ -236,7 +236,7 @@ def _position(t: Any, conditions: Any, arguments: int) -> Any:
 def _derivative(task: Task, tape: Tape, outputs: Sequence[int], wrt: Sequence[int]) -> list[int]:
     """The nodes of the entries that the command asks for."""
     forms: dict[str, Callable[[], list[int]]] = {
-        "vjp": lambda: derive.gradient(tape, _weighted(task, tape, outputs), wrt),
+        "vjp": lambda: derive.gradient(tape, weighted(task, tape, outputs), wrt),
         "jvp": lambda: [_along(task, tape, derive.gradient(tape, output, wrt)) for output in outputs],
         "hessian": lambda: [
             e for row in derive.gradient(tape, outputs[0], wrt) for e in derive.gradient(tape, row, wrt)
@@ -246,7 +246,8 @@ def _derivative(task: Task, tape: Tape, outputs: Sequence[int], wrt: Sequence[in
     return rows()
 
 
-def _weighted(task: Task, tape: Tape, outputs: Sequence[int]) -> int:
+def weighted(task: Task, tape: Tape, outputs: Sequence[int]) -> int:
+    """The node of the outputs' weighted sum; outputs of weight zero are left out."""
     from jacli.readings import terms
 
     assert task.weights is not None

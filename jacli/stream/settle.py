@@ -1,22 +1,27 @@
-"""One point, settled by the proof: what the one-point command would say."""
+"""One point, settled by proof: the verdict that the one-point command would give, without its formulas."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+from jacli import verify
 from jacli.errors import JacliError
 from jacli.problem import Problem
 from jacli.problem import Variable as Bound
 from jacli.readings.lowering import Lowered
-from jacli.result import STATUSES, Entry, Result
-from jacli.stream.bulk import POINT_STATUSES, SINGLE_RTOL, Answer
+from jacli.readings.tape import Tape
+from jacli.result import STATUSES
+from jacli.stream.bulk import POINT_STATUSES, SINGLE_RTOL, Answer, weighted
 from jacli.stream.task import Task
 
-#: Settled points that are remembered: data often has the same few special points again and again.
+#: Points whose proofs are remembered: data often has the same few special points again and again.
 _MOST_KEPT = 4096
+
+Proofs = Sequence[verify.Proof]
+_ZERO = verify.Proof("smooth", "0")
 
 
 class Settler:
@@ -32,50 +37,69 @@ class Settler:
         self.task = task
         self.decimals = decimals
         self.single = single
-        self._kept: dict[tuple[float, ...], Result | str] = {}
+        self._kept: dict[tuple[float, ...], Proofs | str] = {}
 
     def __call__(self, points: Any, answer: Answer) -> None:
         """Replace what ``answer`` says about its suspects by what is proved about them."""
         for row in answer.suspects:
-            result = self._result(tuple(points[row].tolist()))
-            if isinstance(result, str):
+            numbers = tuple(points[row].tolist())
+            proofs = self._proofs(numbers)
+            if isinstance(proofs, str):
                 answer.status[row] = POINT_STATUSES.index("undefined")
-                answer.reasons[row] = result
+                answer.reasons[row] = proofs
             else:
-                self._settle(answer, row, result)
+                self._settle(answer, row, proofs, numbers)
 
-    def _settle(self, answer: Answer, row: int, result: Result) -> None:
-        entries = [entry for line in result.block(self.task.command).rows for entry in line]
-        statuses = [entry.status for entry in entries]
-        if self.single:
-            floats = zip(entries, answer.entries[row].tolist(), answer.bounds[row].tolist(), strict=True)
-            statuses = [_single(entry, value, bound, self.task.atol) for entry, value, bound in floats]
-        else:
-            answer.entries[row] = [entry.value for entry in entries]
-            answer.values[row] = [value for output in result.outputs for value in output.values]
-            answer.gap[row] = max(map(_gap, entries), default=0.0)
-        worst = max(range(len(statuses)), key=lambda i: STATUSES.index(statuses[i]), default=None)
-        if worst is None:
+    def _settle(self, answer: Answer, row: int, proofs: Proofs, numbers: tuple[float, ...]) -> None:
+        values = answer.entries[row].tolist()
+        if not self.single and not all(map(math.isfinite, values)):
+            values = answer.entries[row] = self._alone(numbers)
+        bounds = answer.bounds[row].tolist() if self.single else [0.0] * len(values)
+        judged = [self._judge(*each) for each in zip(values, proofs, bounds, strict=True)]
+        answer.gap[row] = max(map(_gap, values, proofs), default=0.0)
+        if not judged:
             return
-        answer.status[row] = POINT_STATUSES.index(statuses[worst])
-        if statuses[worst] != "agree":
-            answer.reasons[row] = f"{self.task.entries[worst]}: {entries[worst].reason or statuses[worst]}"
+        worst = max(range(len(judged)), key=lambda entry: STATUSES.index(judged[entry][0]))
+        status, reason = judged[worst]
+        answer.status[row] = POINT_STATUSES.index(status)
+        if status != "agree":
+            answer.reasons[row] = f"{self.task.entries[worst]}: {reason or status}"
 
-    def _result(self, numbers: tuple[float, ...]) -> Result | str:
+    def _judge(self, value: float, proof: verify.Proof, bound: float) -> tuple[str, str | None]:
+        """A float's status and the reason; in single precision ``bound`` is what rounding explains."""
+        rtol = max(self.task.rtol, SINGLE_RTOL) if self.single else self.task.rtol
+        status, reason, _ = verify.judge(value, proof, rtol, self.task.atol)
+        if self.single and status == "disagree" and proof.exact and abs(value - float(proof.exact)) <= bound:
+            return "rounding", "single precision loses the other digits"
+        return status, reason
+
+    def _proofs(self, numbers: tuple[float, ...]) -> Proofs | str:
+        """The proof of every entry, or why there is none."""
         if numbers not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             try:
-                self._kept[numbers] = compute(self.task, bound(self.task, numbers, decimals=self.decimals))
+                self._kept[numbers] = list(prove(self.task, bound(self.task, numbers, decimals=self.decimals)))
             except JacliError as error:
                 self._kept[numbers] = error.message
         return self._kept[numbers]
 
+    def _alone(self, numbers: tuple[float, ...]) -> list[float]:
+        """Torch's derivative at one point, where dead branches cannot spoil it as the one-point commands know how."""
+        from jacli import calculus
+        from jacli.problem import Tolerance
+
+        problem = bound(self.task, numbers, decimals=self.decimals)
+        given = {"vjp": self.task.weights, "jvp": self.task.tangent}.get(self.task.command)
+        tolerance = Tolerance(self.task.rtol, self.task.atol)
+        function: Any = getattr(calculus, self.task.command)
+        result = function(problem, tolerance) if given is None else function(problem, given, tolerance)
+        return [entry.value for line in result.block(self.task.command).rows for entry in line]
+
 
 def bound(task: Task, numbers: Sequence[float], *, decimals: bool) -> Problem:
     """The task at one point, as the one-point commands take it."""
-    plain = task.lowered.tape
-    tape = plain.copy()
+    tape = task.lowered.tape.copy()
     variables: dict[str, Bound] = {}
     for variable in task.layout.variables:
         doubles = tuple(numbers[place] for place in variable.places)
@@ -89,33 +113,38 @@ def bound(task: Task, numbers: Sequence[float], *, decimals: bool) -> Problem:
     return Problem(task.program, task.shapes, wrt, fixed, lowered, ())
 
 
-def compute(task: Task, problem: Problem) -> Result:
-    """The one-point command's result."""
-    from jacli import calculus
+def prove(task: Task, problem: Problem) -> Iterator[verify.Proof]:
+    """The proof of every entry of the derivative, in order."""
+    assert problem.lowered is not None
+    tape, columns = problem.lowered.tape, task.column_nodes
+    if task.command == "hessian":
+        for row in verify.prove_hessian(tape, task.output_nodes[0], columns):
+            yield from (proof or _ZERO for proof in row)
+    elif task.command == "vjp":
+        yield from _gradient(tape, weighted(task, tape, task.output_nodes), columns)
+    elif task.command == "jvp":
+        assert task.tangent is not None
+        steps = dict(zip(columns, task.tangent.nodes(tape), strict=True))
+        for node in task.output_nodes:
+            needed = set(tape.needed([node]))
+            along = {column: steps[column] for column in columns if column in needed}
+            yield verify.prove_directional(tape, node, along) if along else _ZERO
+    else:
+        for node in task.output_nodes:
+            yield from _gradient(tape, node, columns)
 
-    tolerance = calculus.Tolerance(task.rtol, task.atol)
-    given: Mapping[str, Any] = {"vjp": task.weights, "jvp": task.tangent}
-    extra = [given[task.command]] if task.command in given else []
-    function: Any = getattr(calculus, task.command)
-    first, rest = extra[:1], [tolerance]
-    result: Result = function(problem, *first, *rest)
-    return result
+
+def _gradient(tape: Tape, node: int, columns: Sequence[int]) -> list[verify.Proof]:
+    """A row's proofs; what the program cannot depend on is zero."""
+    needed = set(tape.needed([node]))
+    reached = [column for column in columns if column in needed]
+    found = dict(zip(reached, verify.prove_gradient(tape, node, reached), strict=True)) if reached else {}
+    return [found.get(column, _ZERO) for column in columns]
 
 
-def _gap(entry: Entry) -> float:
+def _gap(value: float, proof: verify.Proof) -> float:
     """The relative difference between a float and the truth; nan where there is none."""
-    if entry.difference is None or entry.exact is None:
+    if proof.exact is None or proof.kind != "smooth":
         return math.nan
-    exact = abs(float(entry.exact))
-    return abs(entry.difference) / exact if exact else abs(entry.difference)
-
-
-def _single(entry: Entry, value: float, bound: float, atol: float) -> str:
-    """The status of a float of single precision beside the truth found for the same point."""
-    if entry.status not in ("agree", "rounding", "disagree") or entry.exact is None:
-        return entry.status
-    exact = float(entry.exact)
-    off = abs(value - exact)
-    if off <= SINGLE_RTOL * abs(exact) + atol:
-        return "agree"
-    return "rounding" if off <= bound else "disagree"
+    exact = float(proof.exact)
+    return abs(value - exact) / abs(exact) if exact else abs(value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -74,17 +74,15 @@ class Separated:
         """The line that a row says it belongs to."""
         return int(row.split(self.separator, 1)[0])
 
-    def rows(self, lines: Sequence[int], points: Any, answer: Answer) -> list[bytes]:
+    def rows(self, lines: Any, points: Any, answer: Answer) -> bytes:
         """A number that is missing is an empty field."""
-        table = numbers_of(points, answer)
-        texts = shortest(table)[2:-2].replace(b"null", b"")
-        if self.separator == b",":
-            cells = texts.split(b"],[")
-        else:
-            cells = texts.replace(b"],[", b"\n").replace(b",", self.separator).split(b"\n")
-        form = b"%d" + self.separator + b"%s%s"
+        text = shortest(numbers_of(points, answer))
+        text = text.replace(b"null", b"") if b"null" in text else text
+        text = text if self.separator == b"," else text.replace(b",", self.separator)
+        cells = (self.separator + text.replace(b"[", b"")).split(b"]")  # each begins with the separator
         ends = [self.ends[name] for name in POINT_STATUSES]
-        return [form % row for row in zip(lines, cells, [ends[i] for i in answer.status.tolist()], strict=True)]
+        ends_of_rows = [ends[code] for code in answer.status.tolist()]
+        return b"".join(chain.from_iterable(zip(shortest(lines)[1:-1].split(b","), cells, ends_of_rows, strict=False)))
 
 
 class Lines:
@@ -109,12 +107,12 @@ class Lines:
         """The line that a row says it belongs to."""
         return int(row.split(b":", 1)[1].split(b",", 1)[0])
 
-    def rows(self, lines: Sequence[int], points: Any, answer: Answer) -> list[bytes]:
+    def rows(self, lines: Any, points: Any, answer: Answer) -> bytes:
         """A number that is not finite is null."""
         cells = [row.split(b",") for row in shortest(numbers_of(points, answer))[2:-2].split(b"],[")]
         ends = [self.ends[POINT_STATUSES[i]] for i in answer.status.tolist()]
         form = self._form
-        return [form % (line, *row) + end for line, row, end in zip(lines, cells, ends, strict=True)]
+        return b"".join(form % (line, *row) + end for line, row, end in zip(lines.tolist(), cells, ends, strict=True))
 
 
 class Text:
@@ -140,7 +138,7 @@ class Text:
     def write(self, rows: Rows, answer: Answer) -> None:
         """A row says which line it belongs to; nothing stands for a line that is no point."""
         if len(rows.lines):
-            self._write(b"".join(self.form.rows(rows.lines.tolist(), rows.numbers, answer)))
+            self._write(self.form.rows(rows.lines, rows.numbers, answer))
 
     def close(self) -> None:
         """Drop what an interruption left of a chunk."""
