@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
 
 import jacli
 from jacli import JacliError
+from jacli.cli import run as run_words
 from jacli.render import Options, render
 from jacli.result import Result
+from test_arrays import Array, Scalars, both, nested, programs
 
 SYMMETRIC = "2*[a[0]**2 + a[1], a[1]**3 + a[0]]"
 GENERAL = "2*[a[0]**2 + a[1], a[1]**3 + 2*a[0]]"
@@ -121,8 +124,23 @@ def test_each_call_adds_the_weighted_rows(case: Case) -> None:
 
 @pytest.mark.parametrize("case", EXPERIMENTS.values(), ids=EXPERIMENTS)
 def test_the_steps_multiply_to_the_gradient(case: Case) -> None:
+    assert_steps_multiply(run(case, explain=True))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(programs())
+def test_the_steps_of_any_array_program_multiply(program: tuple[Array, Scalars]) -> None:
+    array, _ = program
+    whole, _ = both(*program)
+    gradient = [nested([str(0.5 + i) for i in range(len(array.entries))], array.shape)]
+    at = {v.name: nested([repr(x) for x in v.doubles], v.shape) for v in whole.variables}
+    result = jacli.backward(array.text, at, gradients=gradient, explain=True)
+    assert_steps_multiply(result)
+    assert result.verdict == "agree"
+
+
+def assert_steps_multiply(result: Result) -> None:
     """Incoming gradient times local derivative is what is passed on; what is passed on adds up at its target."""
-    result = run(case, explain=True)
     assert result.backward is not None
     for call in result.backward.calls:
         arrived: dict[int | str, list[float]] = {}
@@ -130,15 +148,16 @@ def test_the_steps_multiply_to_the_gradient(case: Case) -> None:
             incoming = step.gradient.values
             assert incoming is not None
             if number in arrived:
-                assert incoming == pytest.approx(arrived[number])
+                assert incoming == pytest.approx(arrived[number], rel=1e-9, abs=1e-12)
             for passed in step.passes:
                 assert passed.step is None or passed.step > number
-                assert passed.gradient.values == pytest.approx(product(incoming, passed.derivative, passed.entrywise))
+                expected = product(incoming, passed.derivative, passed.entrywise)
+                assert passed.gradient.values == pytest.approx(expected, rel=1e-9, abs=1e-12)
                 total = arrived.setdefault(passed.step or passed.to, [0.0] * math.prod(passed.gradient.shape))
                 total[:] = [a + b for a, b in zip(total, passed.gradient.values or (), strict=True)]
         if call.steps:
             collected = [x for held in call.before for x in arrived.get(held.name, [0.0] * math.prod(held.shape))]
-            assert collected == pytest.approx(call.total)
+            assert collected == pytest.approx(call.total, rel=1e-9, abs=1e-12)
 
 
 def product(incoming: tuple[float, ...], rows: tuple[tuple[float, ...], ...], entrywise: bool) -> list[float]:
@@ -298,3 +317,17 @@ def test_too_many_rows_are_not_listed_and_still_right() -> None:
     assert document["calls"][0]["rows"] is None
     assert document["calls"][0]["sum"] == document["grad"]["a"] == [6.0] * 60
     assert isinstance(render(result, "table", Options()), str)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ([SYMMETRIC, "--at", POINT, "--gradient", "1,2"], 0),
+        ([SYMMETRIC, "--at", POINT], 2),
+        ([SYMMETRIC, "--at", POINT, "--gradient", "1,0", "--gradient", "0,1"], 2),
+        ([SYMMETRIC, "--at", POINT, "--gradient", "1,0", "--gradient", "0,1", "--retain-graph"], 0),
+        (["[x**2, sqrt(y)]", "--at", "x=1,y=0", "--gradient", "1,0"], 1),
+    ],
+)
+def test_exit_status(words: list[str], status: int) -> None:
+    assert run_words(["backward", *words, "--quiet"]) == status
