@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from jacli import calculus, witnesses
-from jacli.calculus import Exact, Tolerance
+from jacli.calculus import Exact
 from jacli.claims import Matrix, read_claim
 from jacli.errors import JacliError
 from jacli.findings import Findings
 from jacli.judgement import MOST_TRIALS, Asked, fitted, judge
-from jacli.problem import Problem, Vector
+from jacli.problem import Problem, Tolerance, Vector, too_long
 from jacli.result import Result
 
 
@@ -23,7 +23,7 @@ def check(problem: Problem, tolerance: Tolerance, weights: Vector | None, claim:
     """
     count = read_trials(trials)
     if problem.lowered is None:
-        raise calculus.too_long()
+        raise too_long()
     matrix = None if claim is None else read_claim(claim, problem)
     kind = "" if matrix is None else _kind(matrix, problem, weights)
     if matrix is not None:

@@ -14,10 +14,10 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
 from jacli import differences, verify
-from jacli.calculus import Exact, Tolerance
+from jacli.calculus import Exact
 from jacli.differences import Slope
 from jacli.findings import Witness
-from jacli.problem import Problem
+from jacli.problem import Problem, Tolerance
 from jacli.readings import floats
 from jacli.readings.balls import Balls
 from jacli.readings.decimals import DIGITS
@@ -210,15 +210,22 @@ def weigh(
     slopes: Grid,
     tolerance: Tolerance,
     notes: tuple[str, ...] = (),
+    names: Mapping[str, str] | None = None,
+    function: str | None = None,
 ) -> Testimony:
-    """Lay the witnesses side by side; forward mode and differences have been asked already."""
+    """Lay the witnesses side by side; forward mode and differences have been asked already.
+
+    ``names`` are what reasons call the witnesses. ``function`` is the name of the user's own function that the floats
+    come from: it may compute something else than the expression, and then the proof is not to blame.
+    """
+    court = _Court(exact, tolerance, names or _NAMES, function)
     rows = []
     for index, formulas in enumerate(_sympy(exact)):
         row = []
         for j, entry in enumerate(entries[index]):
             slope = slopes[index][j] or Slope()
             said = _witness(entry, forward[index][j], formulas[j], slope)
-            row.append(_judged(entry, said, _Judge(exact, index, j, tolerance)))
+            row.append(court.judged(entry, said, index, j))
         rows.append(row)
     return Testimony(
         tuple(tuple(entry for entry, _ in row) for row in rows),
@@ -250,64 +257,97 @@ def _radius(exact: str | None) -> str | None:
 
 # ---- who is to blame
 
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """The proof of one entry, fetched again only where a witness differs from it."""
-
-    exact: Exact
-    row: int
-    column: int
-    tolerance: Tolerance
-
-    def status(self, value: float, true: str) -> str:
-        """The status of a float beside the truth, as for the entry itself."""
-        if abs(value - float(true)) <= self.tolerance.rtol * abs(float(true)) + self.tolerance.atol:
-            return "agree"
-        node = self.exact.columns[self.column]
-        if node not in self.exact.reached[self.row]:
-            return "agree" if value == 0 else "disagree"
-        proof = verify.prove_gradient(self.exact.tape, self.exact.outputs[self.row], [node])[0]
-        return verify.judge(value, proof, self.tolerance.rtol, self.tolerance.atol)[0]
-
-
 _NAMES: Mapping[str, str] = {
     "reverse": "torch's reverse mode",
     "forward": "torch's forward mode",
     "sympy": "SymPy's formula",
     "differences": "central differences",
-    "proved": "the proof",
 }
 
 
-def _judged(entry: Entry, said: Witness, judge: _Judge) -> tuple[Entry, Witness]:
-    """The entry with the reason for every difference, and its witnesses with those to blame."""
-    if entry.exact is None:
-        return entry, said
-    suspects = [name for name in ("reverse", "forward", "sympy") if _contradicts(name, entry, said, judge)]
-    if not suspects:
-        return entry, said
-    alarm = {"reverse", "forward"}.intersection(suspects)
-    blamed = ["proved"] if alarm and _against_the_proof(said, suspects) else suspects
-    reasons = [entry.reason] if entry.reason and entry.status != "disagree" else []
-    if blamed == ["proved"]:
-        reasons.append(_accused_proof(said, suspects))
-    else:
-        reasons += [_accused(name, said, blamed) for name in blamed]
-    status = max(entry.status, "disagree" if alarm else "agree", key=STATUSES.index)
-    return replace(entry, status=status, reason="; ".join(reasons)), replace(said, blamed=tuple(blamed))
+@dataclass(frozen=True, slots=True)
+class _Court:
+    """What the witnesses are judged by. ``names`` and ``function`` as for ``weigh``."""
+
+    exact: Exact
+    tolerance: Tolerance
+    names: Mapping[str, str]
+    function: str | None
+
+    def judged(self, entry: Entry, said: Witness, row: int, column: int) -> tuple[Entry, Witness]:
+        """The entry with the reason for every difference, and its witnesses with those to blame."""
+        if entry.exact is None:
+            return entry, said
+        suspects = [name for name in ("reverse", "forward", "sympy") if self._differs(name, entry, said, row, column)]
+        if not suspects:
+            return entry, said
+        alarm = "reverse" in suspects or "forward" in suspects
+        reasons = [entry.reason] if entry.reason and entry.status != "disagree" else []
+        if self.function and "reverse" in suspects and _side(said, "differences") == "torch":
+            blamed = ["function"]
+            reasons.append(self._something_else(said))
+        elif "reverse" in suspects and _against_the_proof(said):
+            blamed = ["proved"]
+            reasons.append(self._accused_proof(said))
+        else:
+            blamed = suspects
+            reasons += [self._accused(name, said, blamed) for name in blamed]
+        status = max(entry.status, "disagree" if alarm else "agree", key=STATUSES.index)
+        return replace(entry, status=status, reason="; ".join(reasons)), replace(said, blamed=tuple(blamed))
+
+    def _differs(self, name: str, entry: Entry, said: Witness, row: int, column: int) -> bool:
+        """Whether a witness differs from the proved value, with nothing to explain it."""
+        assert entry.exact is not None
+        if name == "reverse":
+            return entry.status == "disagree"
+        if name == "forward":
+            return said.forward is not None and self._status(said.forward, entry.exact, row, column) == "disagree"
+        return said.sympy is not None and (said.sympy == "nan" or not _same(said.sympy, entry.exact))
+
+    def _status(self, value: float, true: str, row: int, column: int) -> str:
+        """The status of a float beside the truth, as for the entry itself; the proof is fetched again if need be."""
+        if abs(value - float(true)) <= self.tolerance.rtol * abs(float(true)) + self.tolerance.atol:
+            return "agree"
+        node = self.exact.columns[column]
+        if node not in self.exact.reached[row]:
+            return "disagree"
+        proof = verify.prove_gradient(self.exact.tape, self.exact.outputs[row], [node])[0]
+        return verify.judge(value, proof, self.tolerance.rtol, self.tolerance.atol)[0]
+
+    # ---- words
+
+    def _accused(self, name: str, said: Witness, blamed: Sequence[str]) -> str:
+        told = _told(said, name)
+        verb = "gives" if name == "sympy" else "returned"
+        others = [self.names[other] for other in self.names if other not in blamed and _supports(said, other)]
+        support = f", and so say {_listed(others)}" if others else ""
+        where = " here" if str(told) == "nan" else ""
+        return f"{self.names[name]} {verb} {told}{where}; the proved value is {said.proved}{support}"
+
+    def _accused_proof(self, said: Witness) -> str:
+        others = [name for name in ("sympy", "differences") if _side(said, name) == "torch"]
+        names = [self.names[name] for name in ("reverse", *others)]
+        return (
+            f"the proof says {said.proved}, but {_listed(names)} say {said.reverse!r}: the proof is wrong, which is a "
+            "bug in jacli; please report it"
+        )
+
+    def _something_else(self, said: Witness) -> str:
+        return (
+            f"{self.names['reverse']} returned {said.reverse!r}, and so say its own differences: {self.function} does "
+            f"not compute the expression, whose derivative is {said.proved}"
+        )
 
 
-def _contradicts(name: str, entry: Entry, said: Witness, judge: _Judge) -> bool:
-    """Whether a witness differs from the proved value, with nothing to explain it."""
-    assert entry.exact is not None
-    if name == "reverse":
-        return entry.status == "disagree"
-    if name == "forward":
-        return said.forward is not None and judge.status(said.forward, entry.exact) == "disagree"
-    if said.sympy is None:
-        return False
-    return said.sympy == "nan" or not _same(said.sympy, entry.exact)
+def _told(said: Witness, name: str) -> float | str | None:
+    """What a witness says."""
+    told: Mapping[str, float | str | None] = {
+        "reverse": said.reverse,
+        "forward": said.forward,
+        "sympy": said.sympy,
+        "differences": said.difference,
+    }
+    return told[name]
 
 
 def _same(a: str, b: str) -> bool:
@@ -315,69 +355,36 @@ def _same(a: str, b: str) -> bool:
     return _CONTEXT.subtract(x, y).copy_abs() <= _CONTEXT.multiply(_SAME, max(x.copy_abs(), y.copy_abs()))
 
 
-def _near(a: float, b: float, within: float) -> bool:
-    return abs(a - b) <= within
-
-
 def _side(said: Witness, name: str) -> str | None:
-    """Which of two numbers a witness supports: the proved one, torch's, or neither."""
-    assert said.proved is not None
-    value = {"sympy": said.sympy, "differences": said.difference}[name]
-    if value is None or value == "nan":
+    """Which of two numbers SymPy or the differences support: the proved one, torch's, or neither."""
+    told = _told(said, name)
+    if told is None or told == "nan" or said.proved is None:
         return None
-    torch, proved, number = _torch(said), float(said.proved), float(value)
+    torch, proved, number = said.reverse, float(said.proved), float(told)
     gap = abs(torch - proved)
     if name == "differences" and not (said.error is not None and 4 * said.error < gap):
         return None  # too coarse to tell the two apart
-    if _near(number, proved, gap / 10):
+    if abs(number - proved) <= gap / 10:
         return "proved"
-    return "torch" if _near(number, torch, gap / 10) else None
+    return "torch" if abs(number - torch) <= gap / 10 else None
 
 
-def _torch(said: Witness) -> float:
-    """What torch's two modes agree on; nan where they do not."""
+def _against_the_proof(said: Witness) -> bool:
+    """SymPy or the differences say what torch says, nobody says what was proved, torch's forward mode included."""
     if said.forward is not None and not math.isclose(said.reverse, said.forward, rel_tol=1e-9):
-        return math.nan
-    return said.reverse
-
-
-def _against_the_proof(said: Witness, suspects: Sequence[str]) -> bool:
-    """Torch, and SymPy or the differences, say one thing, and nobody says what was proved."""
-    if "reverse" not in suspects:
         return False
     sides = {_side(said, name) for name in ("sympy", "differences")}
     return "torch" in sides and "proved" not in sides
 
 
-def _accused(name: str, said: Witness, blamed: Sequence[str]) -> str:
-    told = {"reverse": said.reverse, "forward": said.forward, "sympy": said.sympy}[name]
-    verb = "gives" if name == "sympy" else "returned"
-    others = [other for other in ("reverse", "forward", "sympy", "differences") if _supports(other, said, blamed)]
-    support = f", and so say {_listed([_NAMES[other] for other in others])}" if others else ""
-    where = " here" if told == "nan" else ""
-    return f"{_NAMES[name]} {verb} {told}{where}; the proved value is {said.proved}{support}"
-
-
-def _accused_proof(said: Witness, suspects: Sequence[str]) -> str:
-    others = [name for name in ("sympy", "differences") if _side(said, name) == "torch"]
-    names = [_NAMES[name] for name in ("reverse", "forward") if name in suspects] + [_NAMES[name] for name in others]
-    return (
-        f"the proof says {said.proved}, but {_listed(names)} say {said.reverse!r}: the proof is wrong, which is a bug "
-        "in jacli; please report it"
-    )
-
-
-def _supports(name: str, said: Witness, blamed: Sequence[str]) -> bool:
-    """Whether a witness that is not blamed says about what was proved."""
-    assert said.proved is not None
-    value = {"reverse": said.reverse, "forward": said.forward, "sympy": said.sympy, "differences": said.difference}[
-        name
-    ]
-    if value is None or name in blamed or value == "nan":
+def _supports(said: Witness, name: str) -> bool:
+    """Whether a witness says about what was proved."""
+    told = _told(said, name)
+    if told is None or told == "nan" or said.proved is None:
         return False
     true = float(said.proved)
-    slack = 4 * (said.error or 0.0) if name == "differences" else 0.0
-    return _near(float(value), true, 1e-6 * abs(true) + slack)
+    slack = 4 * (said.error or 0.0) + 1e-7 * abs(true) if name == "differences" else 1e-9 * abs(true)
+    return abs(float(told) - true) <= slack
 
 
 def _listed(names: Sequence[str]) -> str:
