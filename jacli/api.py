@@ -8,7 +8,7 @@ from typing import Any
 
 from jacli.errors import JacliError
 from jacli.language.parser import read
-from jacli.problem import Problem, prepare, read_vector
+from jacli.problem import Problem, Tolerance, prepare, read_vector
 from jacli.result import Result
 
 __all__ = ["backward", "check", "grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp"]
@@ -47,7 +47,7 @@ def jacobian(
     problem = prepare(text, at, vars=vars, wrt=wrt)
     row = None if weights is None else _weights(problem, weights)
     tell = _shower(problem, show, None if row is None else row.doubles)
-    return tell(calculus.jacobian(problem, calculus.Tolerance(rtol, atol), row))
+    return tell(calculus.jacobian(problem, Tolerance(rtol, atol), row))
 
 
 def vjp(
@@ -66,7 +66,7 @@ def vjp(
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
     row = _weights(problem, weights)
-    return _shower(problem, show, row.doubles)(calculus.vjp(problem, row, calculus.Tolerance(rtol, atol)))
+    return _shower(problem, show, row.doubles)(calculus.vjp(problem, row, Tolerance(rtol, atol)))
 
 
 def jvp(
@@ -76,7 +76,7 @@ def jvp(
     from jacli import calculus
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
-    return calculus.jvp(problem, _tangent(problem, tangent), calculus.Tolerance(rtol, atol))
+    return calculus.jvp(problem, _tangent(problem, tangent), Tolerance(rtol, atol))
 
 
 def grad(
@@ -86,14 +86,14 @@ def grad(
     from jacli import calculus
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
-    return _shower(problem, show)(calculus.grad(problem, calculus.Tolerance(rtol, atol)))
+    return _shower(problem, show)(calculus.grad(problem, Tolerance(rtol, atol)))
 
 
 def hessian(text: str, at: Any, *, wrt: Any = None, vars: Any = None, rtol: float = 1e-9, atol: float = 0.0) -> Result:
     """The second derivatives of a program with one scalar output. Arguments as for ``jacobian``."""
     from jacli import calculus
 
-    return calculus.hessian(prepare(text, at, vars=vars, wrt=wrt), calculus.Tolerance(rtol, atol))
+    return calculus.hessian(prepare(text, at, vars=vars, wrt=wrt), Tolerance(rtol, atol))
 
 
 def hvp(
@@ -103,7 +103,7 @@ def hvp(
     from jacli import calculus
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
-    return calculus.hvp(problem, _tangent(problem, tangent), calculus.Tolerance(rtol, atol))
+    return calculus.hvp(problem, _tangent(problem, tangent), Tolerance(rtol, atol))
 
 
 def check(
@@ -134,8 +134,6 @@ def check(
     Raises:
         JacliError: when the request is wrong, or the function fails.
     """
-    from jacli.calculus import Tolerance
-
     if torch is not None:
         from jacli import foreign
 
@@ -177,13 +175,13 @@ def backward(
     Raises:
         JacliError: what torch would refuse, and every wrong request; nothing was computed.
     """
-    from jacli import backprop, calculus
+    from jacli import backprop
 
     problem = prepare(text, at, vars=vars, wrt=wrt)
     return backprop.backward(
         problem,
         (gradients,) if isinstance(gradients, str) else gradients,
-        calculus.Tolerance(rtol, atol),
+        Tolerance(rtol, atol),
         retain_graph=retain_graph,
         zero_grad=zero_grad,
         explain=explain,

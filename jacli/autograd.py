@@ -121,15 +121,20 @@ class Floats:
         return [number for part in parts for number in part.detach().reshape(-1).tolist()]
 
 
+def at_the_point(problem: Problem) -> dict[str, Any]:
+    """A float64 tensor a variable, in its shape."""
+    t = floats.torch()
+    return {
+        variable.name: t.tensor(variable.doubles, dtype=t.float64).reshape(variable.shape)
+        for variable in problem.variables
+    }
+
+
 def evaluated(problem: Problem, also: Sequence[int] = ()) -> tuple[dict[str, Any], dict[int, Any]]:
     """The leaf tensors of the variables differentiated, and a tensor for every node that the outputs need.
 
     ``also`` are further nodes to evaluate.
     """
-    t = floats.torch()
-    tensors = {
-        variable.name: t.tensor(variable.doubles, dtype=t.float64).reshape(variable.shape)
-        for variable in problem.variables
-    }
+    tensors = at_the_point(problem)
     inputs = {variable.name: tensors[variable.name].requires_grad_() for variable in problem.wrt}
     return inputs, floats.evaluate(problem.program.nodes, [*problem.program.outputs, *also], tensors)

@@ -14,7 +14,7 @@ from typing import Any
 from jacli import calculus
 from jacli.errors import JacliError
 from jacli.intermediate import Graph, check_steps, flat, names_to_show, recorded, shown
-from jacli.problem import Problem, Vector, read_vector
+from jacli.problem import Problem, Tolerance, Vector, read_vector, too_long
 from jacli.readings import floats, symbols
 from jacli.result import Backward, Block, Call, Entry, Held, Result, Shown, Step
 
@@ -28,7 +28,7 @@ _SAME = 1e-12
 def backward(
     problem: Problem,
     gradients: Iterable[Any],
-    tolerance: calculus.Tolerance,
+    tolerance: Tolerance,
     *,
     retain_graph: bool = False,
     zero_grad: bool = False,
@@ -56,7 +56,7 @@ def backward(
     if explain:
         check_steps(problem)
     if problem.lowered is None:
-        raise calculus.too_long()
+        raise too_long()
     exact = calculus.Exact(problem)
     symbols.sympy()  # torch imports it for a first gradient; counted once, it is there for the formulas
     graph = Graph.of(problem, names)

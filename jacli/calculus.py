@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jacli import verify
+from jacli import unproved, verify
 from jacli.autograd import Floats
 from jacli.errors import JacliError
-from jacli.problem import Problem, Vector
+from jacli.problem import Problem, Tolerance, Vector, row_names, too_long
 from jacli.readings import symbols
 from jacli.readings.tape import Tape
 from jacli.result import Block, Entry, Named, Result, Share, entry_names
@@ -30,20 +29,12 @@ MOST_FORMULAS = 12_000
 MOST_SHARES = 2_500
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How close a float must be: ``|float - exact| <= rtol*|exact| + atol``, besides what rounding explains."""
-
-    rtol: float = 1e-9
-    atol: float = 0.0
-
-
 class Exact:
     """The exact side of a problem: which entries can differ from zero, formulas, proofs."""
 
     def __init__(self, problem: Problem) -> None:
         if problem.lowered is None:
-            raise AssertionError("the problem has no exact tape")
+            raise too_long()
         self.problem = problem
         self.tape: Tape = problem.lowered.tape
         self.outputs = [node for nodes in problem.lowered.outputs for node in nodes]
@@ -117,8 +108,6 @@ def jacobian(
     size = problem.output_size, len(problem.columns)
     if size[0] * size[1] > MOST_DENSE:
         raise too_large("Jacobian", *size)
-    if problem.lowered is None:
-        raise too_long()
     computed, exact = Floats.of(problem), exact or Exact(problem)
     proofs = [_row_proofs(exact, index) for index in range(len(exact.outputs))]
     rows = _settled(problem, computed.rows(), proofs, Floats.rows)
@@ -130,10 +119,9 @@ def jacobian(
 
 def vjp(problem: Problem, weights: Vector, tolerance: Tolerance) -> Result:
     """``weights · J``: the row that torch calls ``grad_output`` times the Jacobian."""
-    computed = Floats.of(problem)
     if problem.lowered is None:
-        raise too_long()
-    exact = Exact(problem)
+        return unproved.vjp(problem, weights, tolerance)
+    computed, exact = Floats.of(problem), Exact(problem)
     block = _vjp_block(problem, computed, exact, weights, tolerance)
     rows = computed.rows() if problem.output_size * len(problem.columns) <= MOST_SHARES else []
     return assembled("vjp", problem, computed, exact, [block], weights=weights, tolerance=tolerance, rows=rows)
@@ -142,10 +130,9 @@ def vjp(problem: Problem, weights: Vector, tolerance: Tolerance) -> Result:
 def grad(problem: Problem, tolerance: Tolerance) -> Result:
     """The gradient of the one scalar output."""
     _check_scalar(problem, "gradient", "jacobian or vjp")
-    computed = Floats.of(problem)
     if problem.lowered is None:
-        raise too_long()
-    exact = Exact(problem)
+        return unproved.grad(problem, tolerance)
+    computed, exact = Floats.of(problem), Exact(problem)
     proofs = [_row_proofs(exact, 0)]
     values = _settled(problem, computed.rows(), proofs, Floats.rows)[0]
     row = _row(exact, 0, values, proofs[0], tolerance)
@@ -155,10 +142,9 @@ def grad(problem: Problem, tolerance: Tolerance) -> Result:
 
 def jvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
     """``J · tangent``: the change of the outputs along a direction."""
-    computed = Floats.of(problem)
     if problem.lowered is None:
-        raise too_long()
-    exact = Exact(problem)
+        return unproved.jvp(problem, tangent, tolerance)
+    computed, exact = Floats.of(problem), Exact(problem)
     nodes = tangent.nodes(exact.tape)
     direction = dict(zip(exact.columns, nodes, strict=True))
     proofs = [
@@ -181,8 +167,6 @@ def hessian(problem: Problem, tolerance: Tolerance, exact: Exact | None = None) 
     count = len(problem.columns)
     if count * count > MOST_DENSE:
         raise too_large("Hessian", count, count)
-    if problem.lowered is None:
-        raise too_long()
     computed, exact = Floats.of(problem), exact or Exact(problem)
     proofs = verify.prove_hessian(exact.tape, exact.outputs[0], exact.columns)
     values = _settled(problem, computed.hessian(), proofs, Floats.hessian)
@@ -197,10 +181,7 @@ def hessian(problem: Problem, tolerance: Tolerance, exact: Exact | None = None) 
 def hvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
     """``H · tangent`` for the one scalar output."""
     _check_scalar(problem, "Hessian", "jvp")
-    computed = Floats.of(problem)
-    if problem.lowered is None:
-        raise too_long()
-    exact = Exact(problem)
+    computed, exact = Floats.of(problem), Exact(problem)
     nodes = tangent.nodes(exact.tape)
     proofs = verify.prove_hvp(exact.tape, exact.outputs[0], exact.columns, dict(zip(exact.columns, nodes, strict=True)))
     values = _settled(problem, [computed.hvp(tangent.doubles)], [proofs], lambda f: [f.hvp(tangent.doubles)])[0]
@@ -231,6 +212,11 @@ def _proofs(exact: Exact, node: int, reached: set[int]) -> Proofs:
     columns = [column for column in exact.columns if column in reached]
     found = dict(zip(columns, verify.prove_gradient(exact.tape, node, columns), strict=True))
     return [found.get(column) for column in exact.columns]
+
+
+def judged_rows(exact: Exact, rows: Sequence[Sequence[float]], tolerance: Tolerance) -> tuple[tuple[Entry, ...], ...]:
+    """The Jacobian's entries, the floats given: they need not come from the program itself."""
+    return tuple(_row(exact, index, row, _row_proofs(exact, index), tolerance) for index, row in enumerate(rows))
 
 
 def _row(exact: Exact, index: int, values: Sequence[float], proofs: Proofs, tolerance: Tolerance) -> tuple[Entry, ...]:
@@ -428,14 +414,6 @@ def _shares(
     return ()
 
 
-def row_names(problem: Problem) -> tuple[str, ...]:
-    """Names of the rows: the outputs' entries."""
-    names = problem.program.output_names()
-    return tuple(
-        entry for name, shape in zip(names, problem.output_shapes, strict=True) for entry in entry_names(name, shape)
-    )
-
-
 def _check_scalar(problem: Problem, what: str, instead: str) -> None:
     if problem.output_size != 1 or len(problem.program.outputs) != 1:
         count = problem.output_size
@@ -456,11 +434,6 @@ def too_large(what: str, rows: int, columns: int) -> JacliError:
         "jvp and hvp never build it" if what == "Hessian" else "vjp and jvp never build it",
         kind="limit",
     )
-
-
-def too_long() -> JacliError:
-    """The refusal of a program whose single numbers are too many to prove anything about."""
-    return JacliError("written out in single numbers, the program is too long to be checked", kind="limit")
 
 
 def _bytes(count: float) -> str:

@@ -27,6 +27,14 @@ MOST_ENTRIES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How close a float must be: ``|float - exact| <= rtol*|exact| + atol``, besides what rounding explains."""
+
+    rtol: float = 1e-9
+    atol: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A name with its value.
 
@@ -126,7 +134,7 @@ def prepare(text: str, at: Any, *, vars: Any = None, wrt: Any = None, point: Poi
     values = bind(program, point, order)
     shapes = {name: shape_of(value) for name, value in values.items()}
     node_shapes = infer(program, shapes)
-    lowered = _lowered(program, shapes, values)
+    lowered = _lowered(program, shapes, node_shapes, values)
     variables = {name: _variable(name, shapes[name], value, lowered) for name, value in values.items()}
     chosen = _chosen(variables, wrt)
     remarks = tuple(
@@ -258,7 +266,10 @@ def shape_of(value: Data | Program) -> tuple[int, ...]:
 
 
 def _lowered(
-    program: Program, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Data | Program]
+    program: Program,
+    shapes: Mapping[str, tuple[int, ...]],
+    node_shapes: Sequence[tuple[int, ...]],
+    values: Mapping[str, Data | Program],
 ) -> Lowered | None:
     """The exact tape with every variable bound to its exact value."""
     from jacli.verify import refuse_absurd
@@ -266,7 +277,7 @@ def _lowered(
     if sum(math.prod(shape) for shape in shapes.values()) > MOST_OPERATIONS:
         return None
     try:
-        lowered = lower(program, shapes, MOST_OPERATIONS)
+        lowered = lower(program, shapes, MOST_OPERATIONS, node_shapes)
     except TooLarge:
         return None
     nodes = dict(lowered.variables)
@@ -405,3 +416,19 @@ def _misfit(found: Sequence[tuple[int, ...]], wanted: Sequence[tuple[int, ...]],
 
 def _shape(shape: Iterable[int]) -> str:
     return "x".join(map(str, shape))
+
+
+# ---- names and refusals that results share
+
+
+def row_names(problem: Problem) -> tuple[str, ...]:
+    """Names of the rows: the outputs' entries."""
+    names = problem.program.output_names()
+    return tuple(
+        entry for name, shape in zip(names, problem.output_shapes, strict=True) for entry in entry_names(name, shape)
+    )
+
+
+def too_long() -> JacliError:
+    """The refusal of a program whose single numbers are too many to prove anything about."""
+    return JacliError("written out in single numbers, the program is too long to be checked", kind="limit")

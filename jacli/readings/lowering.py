@@ -7,6 +7,7 @@ jacli's own language.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,34 +40,41 @@ class Scalar:
 
     def call(self, name: str, *others: Any) -> Scalar:
         """A function of the table, this scalar being its first argument."""
-        return Scalar(self.tape, _call(self.tape, name, (self.node, *map(self.wrap, others)), ()))
+        return Scalar(self.tape, call(self.tape, name, (self.node, *map(self.wrap, others)), ()))
 
-    def __add__(self, other: Any) -> Scalar:
-        return self.of("add", self.node, self.wrap(other))
+    def binary(self, op: str, other: Any, *, swapped: bool = False) -> Any:
+        """An operator with a number or a scalar on the other side; arrays apply it entry by entry themselves."""
+        if hasattr(other, "shape"):
+            return NotImplemented
+        pair = (self.wrap(other), self.node) if swapped else (self.node, self.wrap(other))
+        return self.of(op, *pair)
 
-    def __radd__(self, other: Any) -> Scalar:
-        return self if _is(other, 0) else self.of("add", self.wrap(other), self.node)
+    def __add__(self, other: Any) -> Any:
+        return self.binary("add", other)
 
-    def __sub__(self, other: Any) -> Scalar:
-        return self.of("sub", self.node, self.wrap(other))
+    def __radd__(self, other: Any) -> Any:
+        return self if _is(other, 0) else self.binary("add", other, swapped=True)
 
-    def __rsub__(self, other: Any) -> Scalar:
-        return self.of("sub", self.wrap(other), self.node)
+    def __sub__(self, other: Any) -> Any:
+        return self.binary("sub", other)
 
-    def __mul__(self, other: Any) -> Scalar:
-        return self if _is(other, 1) else self.of("mul", self.node, self.wrap(other))
+    def __rsub__(self, other: Any) -> Any:
+        return self.binary("sub", other, swapped=True)
 
-    def __rmul__(self, other: Any) -> Scalar:
-        return self if _is(other, 1) else self.of("mul", self.wrap(other), self.node)
+    def __mul__(self, other: Any) -> Any:
+        return self if _is(other, 1) else self.binary("mul", other)
 
-    def __truediv__(self, other: Any) -> Scalar:
-        return self.of("div", self.node, self.wrap(other))
+    def __rmul__(self, other: Any) -> Any:
+        return self if _is(other, 1) else self.binary("mul", other, swapped=True)
 
-    def __rtruediv__(self, other: Any) -> Scalar:
-        return self.of("div", self.wrap(other), self.node)
+    def __truediv__(self, other: Any) -> Any:
+        return self.binary("div", other)
 
-    def __pow__(self, other: Any) -> Scalar:
-        return self.of("pow", self.node, self.wrap(other))
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.binary("div", other, swapped=True)
+
+    def __pow__(self, other: Any) -> Any:
+        return self.binary("pow", other)
 
     def __neg__(self) -> Scalar:
         return self.of("neg", self.node)
@@ -90,19 +98,39 @@ class Lowered:
     named: Mapping[str, tuple[int, ...]]
 
 
-def lower(program: Program, shapes: Mapping[str, tuple[int, ...]], most: int) -> Lowered:
+def length(program: Program, shapes: Sequence[tuple[int, ...]]) -> int:
+    """About how many operations a program has in single numbers, from the shapes of its nodes."""
+    return sum(_length(node, shapes[i], [shapes[arg] for arg in node.args]) for i, node in enumerate(program.nodes))
+
+
+def _length(node: Node, shape: tuple[int, ...], args: Sequence[tuple[int, ...]]) -> int:
+    size = math.prod(shape)
+    if node.op == "matmul":
+        return 2 * size * args[0][-1]
+    if node.op in ("det", "inv", "solve"):
+        rows = args[0][-1]
+        return 2 * rows**4 if rows > 4 else 200
+    return max(size, *map(math.prod, args)) if args else size
+
+
+def lower(
+    program: Program, shapes: Mapping[str, tuple[int, ...]], most: int, node_shapes: Sequence[tuple[int, ...]] = ()
+) -> Lowered:
     """Write ``program`` out in single numbers.
 
     Args:
         program: what to lower.
         shapes: every variable's shape.
         most: the greatest number of operations to write.
+        node_shapes: every node's shape, where known: a program that would be too long is then not begun.
 
     Raises:
         TooLarge: the tape would be longer than ``most``.
     """
     import numpy as np
 
+    if node_shapes and length(program, node_shapes) > most:
+        raise TooLarge
     tape = Tape(program.text)
     variables: dict[str, tuple[int, ...]] = {}
     values: dict[int, Any] = {}
@@ -152,8 +180,10 @@ def _filled(np: Any, scalars: Sequence[Any], shape: tuple[int, ...]) -> Any:
 
 
 def _nodes(tape: Tape, value: Any) -> tuple[int, ...]:
+    """The entries as nodes; equal plain numbers are looked up once, arrays of zeros and ones being long."""
     items = value.reshape(-1).tolist() if hasattr(value, "reshape") else [value]
-    return tuple(item.node if isinstance(item, Scalar) else tape.number(item) for item in items)
+    numbers = {item: tape.number(item) for item in {item for item in items if not isinstance(item, Scalar)}}
+    return tuple(item.node if isinstance(item, Scalar) else numbers[item] for item in items)
 
 
 def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
@@ -171,7 +201,7 @@ def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
         return row.entries(*map(_as_array, args), *node.value)
     if op in ("max", "min") and len(args) == 1:
         return _folded(tape, op, args[0])
-    return _elementwise(lambda *nodes: _call(tape, op, nodes, node.value or ()), tape, args)
+    return _elementwise(lambda *nodes: call(tape, op, nodes, node.value or ()), tape, args)
 
 
 def _as_array(value: Any) -> Any:
@@ -206,7 +236,7 @@ def _elementwise(function: Callable[..., int], tape: Tape, args: list[Any]) -> A
     return np.frompyfunc(lambda *items: Scalar(tape, function(*map(wrap, items))), len(args), 1)(*args)
 
 
-def _call(tape: Tape, name: str, nodes: tuple[int, ...], integers: tuple[int, ...]) -> int:
+def call(tape: Tape, name: str, nodes: tuple[int, ...], integers: tuple[int, ...]) -> int:
     """A function of single numbers: a primitive, its definition, or the entries a polynomial is made of."""
     row = ROWS.get(name)
     definition = row.definitions.get(len(nodes)) if row is not None else None
@@ -235,5 +265,5 @@ def expand(tape: Tape, definition: str, parameters: tuple[str, ...], nodes: tupl
         elif node.op == "number":
             values.append(tape.number(node.value))
         else:
-            values.append(_call(tape, node.op, tuple(values[arg] for arg in node.args), node.value or ()))
+            values.append(call(tape, node.op, tuple(values[arg] for arg in node.args), node.value or ()))
     return values[template.outputs[0]]
