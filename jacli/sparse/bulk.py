@@ -1,0 +1,178 @@
+"""The derivatives of all rows of a part by the table's formulas, and where doubles cannot be relied on.
+
+A running error analysis to first order (Wilkinson, Rounding Errors in Algebraic Processes, 1963) accompanies every
+value. A row is doubtful where the bound is no longer small beside the tolerance, where a value is not finite, and
+where an operand is so near a switching point that rounding could have taken the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jacli.functions import ROWS
+from jacli.readings import floats, terms
+from jacli.readings.adjoint import derivative
+from jacli.readings.tape import Tape
+from jacli.sparse.family import Floats, Mask
+from jacli.sparse.plan import Part, tensors
+
+_UNIT = 2.0**-53
+
+#: How many units in the last place a library function may be off.
+_FUNCTION_UNITS = 8
+
+#: A margin this many times the error bound is no margin.
+_MARGIN = 8
+
+_ARITHMETIC = frozenset(("neg", "add", "sub", "mul", "div", "select", "max", "min", "abs", "variable"))
+_EXACT = frozenset(("number", "pi", "E", "sign", "floor", "ceil", "true", "false", "and", "or", "not"))
+_COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slope:
+    """A derivative for every row: values, first-order bounds on their rounding, and which are doubtful."""
+
+    values: Floats
+    errors: Floats
+    doubtful: Mask
+
+
+def slopes(part: Part, point: Floats, tolerance: Any) -> dict[str, Slope]:
+    """The derivatives by every slot of a variable, independent of autograd."""
+    nodes = part.plan.derivatives(part.plan.root, tuple(part.family.columns), part.taken)
+    near = _near_a_switch(part, point)
+    return {slot: _slope(part, found, near, tolerance) for slot, found in _evaluated(part, nodes, point).items()}
+
+
+def curvature(part: Part, point: Floats, step: Floats, tolerance: Any) -> dict[str, Slope]:
+    """Row by row, the Hessian times ``step``: the derivatives of the slope along it."""
+    plan, by = part.plan, tuple(part.family.columns)
+    first = plan.derivatives(plan.root, by, part.taken)
+    along = {slot: plan.tape.add("variable", value=f"step {slot}") for slot in first}
+    total = plan.tape.number(0)
+    for slot, node in first.items():
+        total = terms.add(plan.tape, total, terms.mul(plan.tape, node, along[slot]))
+    t = floats.torch()
+    steps = {f"step {slot}": t.from_numpy(step[part.family.columns[slot]]) for slot in first}
+    nodes = plan.derivatives(total, by, part.taken)
+    near = _near_a_switch(part, point)
+    return {slot: _slope(part, found, near, tolerance) for slot, found in _evaluated(part, nodes, point, steps).items()}
+
+
+def _evaluated(
+    part: Part, nodes: Mapping[str, int], point: Floats, more: Mapping[str, Any] | None = None
+) -> dict[str, tuple[Any, Any]]:
+    """Values and error bounds of a few nodes; zeros for slots without one."""
+    slots = tensors(part.family, point) | dict(more or {})
+    values, errors = _with_errors(part.plan.tape, list(nodes.values()), slots, leaf=0.0)
+    zero = floats.torch().zeros((), dtype=floats.torch().float64)
+    return {
+        slot: (values[nodes[slot]], errors[nodes[slot]]) if slot in nodes else (zero, zero) for slot in part.family.columns
+    }
+
+
+def _slope(part: Part, found: tuple[Any, Any], near: Mask, tolerance: Any) -> Slope:
+    values, errors = (tensor.expand(len(part.family)).numpy() for tensor in found)
+    sure = errors <= (tolerance.rtol * np.abs(values) + tolerance.atol) / 4
+    return Slope(values, errors, near | ~(sure & np.isfinite(values)))
+
+
+def _near_a_switch(part: Part, point: Floats) -> Mask:
+    """The rows where rounding could decide a comparison, a sign, a maximum or a step."""
+    tape, near = part.plan.tape, np.zeros(len(part.family), bool)
+    margins = list(_margins(tape, tape.needed([part.plan.root])))
+    if margins:
+        roots = [part.plan.root, *(node for pair in margins for node in pair)]
+        values, errors = _with_errors(tape, roots, tensors(part.family, point), leaf=_UNIT)
+        for a, b in margins:
+            if a in values and b in values:
+                close = (values[a] - values[b]).abs() <= _MARGIN * (errors[a] + errors[b])
+                near |= close.expand(len(near)).numpy()
+    return near
+
+
+def _margins(tape: Tape, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """Pairs of nodes at whose equality a formula changes."""
+    zero = tape.number(0)
+    for node in nodes:
+        op, args, _ = tape.ops[node]
+        if op in ("abs", "sign", "atan2"):
+            yield args[0], zero
+        elif op in ("max", "min") or op in _COMPARISONS:
+            yield args[0], args[1]
+        elif op in ("floor", "ceil"):
+            yield args[0], tape.add("floor", tape.add("add", args[0], tape.add("div", tape.number(1), tape.number(2))))
+
+
+def _with_errors(tape: Tape, roots: Sequence[int], slots: Mapping[str, Any], leaf: float) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Values of ``roots`` and of all they need, each with a bound on its rounding; variables are off by ``leaf``."""
+    values = floats.evaluate(tape.ops, roots, slots)
+    partials = {
+        (node, position): derivative(tape, tape.ops[node].op, position, tape.ops[node].args, tape.ops[node].value)
+        for node in values
+        if tape.ops[node].op not in _ARITHMETIC | _EXACT | _COMPARISONS
+        for position in range(len(tape.ops[node].args))
+        if position < len(ROWS[tape.ops[node].op].derivatives) and not _is_number(tape, tape.ops[node].args[position])
+    }
+    slopes = floats.evaluate(tape.ops, list(partials.values()), slots) if partials else {}
+    errors: dict[int, Any] = {}
+    for node in sorted(values):
+        carried = {place: slopes[found].abs() for (owner, place), found in partials.items() if owner == node}
+        errors[node] = _error(tape, node, values, errors, carried, leaf)
+    return values, errors
+
+
+def dyadic(values: Any) -> Any:
+    """Whether numbers are multiples of 1/1024, whose sums and products doubles hold exactly while they are small."""
+    scaled = values * 1024
+    return scaled == scaled.round()
+
+
+def _own_rounding(op: str, value: Any, operands: Sequence[Any]) -> Any:
+    """How far an operation's result may be from that of exact operands like these."""
+    size = value.abs()
+    if op not in ("add", "sub", "mul", "pow"):
+        return _UNIT * (1 if op in _ARITHMETIC else _FUNCTION_UNITS) * size
+    if op == "pow":
+        exact = (operands[0] == operands[0].round()) & (operands[1] == operands[1].round()) & (operands[1] >= 0)
+    else:
+        exact = dyadic(operands[0]) & dyadic(operands[1])
+    return floats.torch().where(exact & (size < 2.0**32), 0.0, _UNIT * (_FUNCTION_UNITS if op == "pow" else 1) * size)
+
+
+def _is_number(tape: Tape, node: int) -> bool:
+    return tape.ops[node].op == "number"
+
+
+def _error(
+    tape: Tape, node: int, values: Mapping[int, Any], errors: Mapping[int, Any], carried: Mapping[int, Any], leaf: float
+) -> Any:
+    """A node's error bound: what its arguments' errors do to it, and its own rounding."""
+    op, args, _ = tape.ops[node]
+    value = values[node]
+    if op in _EXACT or op in _COMPARISONS:
+        return floats.torch().zeros((), dtype=floats.torch().float64)
+    if op == "variable":
+        return leaf * value.abs()
+    if op in ("neg", "abs"):
+        return errors[args[0]]
+    if op in ("select", "max", "min"):
+        known = [errors[arg] for arg in (args[1::2] + args[-1:] if op == "select" else args) if arg in errors]
+        return sum(known[1:], known[0])
+    total = _own_rounding(op, value, [values[arg] for arg in args])
+    if op in ("add", "sub"):
+        return total + errors[args[0]] + errors[args[1]]
+    if op == "mul":
+        a, b = args
+        return total + values[a].abs() * errors[b] + values[b].abs() * errors[a]
+    if op == "div":
+        a, b = args
+        return total + (errors[a] + value.abs() * errors[b]) / values[b].abs()
+    for position, slope in carried.items():
+        total = total + slope * errors[args[position]]
+    return total
