@@ -14,6 +14,12 @@ from jacli.judgement import MOST_TRIALS, Asked, fitted, judge
 from jacli.problem import Problem, Tolerance, Vector, too_long
 from jacli.result import Result
 
+#: What the columns are.
+WITNESSES = (
+    "SymPy is its formula at the exact point; differences are central, extrapolated once, with the step whose "
+    "estimated error is least"
+)
+
 
 def check(problem: Problem, tolerance: Tolerance, weights: Vector | None, claim: Any, trials: Any) -> Result:
     """The Jacobian with all its witnesses; the VJP where there are weights; and a claim about one of them, judged.
@@ -39,7 +45,7 @@ def check(problem: Problem, tolerance: Tolerance, weights: Vector | None, claim:
         block = blocks[0 if kind in ("jacobian", "grad") else -1]
         asked = Asked(kind, block, _targets(kind, exact, weights))
         findings = replace(findings, claim=judge(matrix, asked, problem, exact, tolerance, count))
-    notes = (*result.notes, *heard.notes)
+    notes = (*result.notes, WITNESSES, *heard.notes)
     return replace(result, command="check", blocks=tuple(blocks), notes=notes, findings=findings)
 
 

@@ -111,7 +111,8 @@ def load(spec: str) -> Function:
     if not colon or not place or not name.isidentifier():
         hint = "type --torch FILE.py:FUNCTION"
         raise JacliError(f"{spec or 'nothing'} names no function", None, hint, kind="option")
-    path, module = _from_file(place) if place.endswith(".py") else _from_module(place)
+    module = _from_file(place) if place.endswith(".py") else _from_module(place)
+    path = str(getattr(module, "__file__", None) or "")
     function = getattr(module, name, None)
     if not callable(function):
         known = sorted(key for key, value in vars(module).items() if inspect.isfunction(value))
@@ -120,7 +121,7 @@ def load(spec: str) -> Function:
     return Function(name, path, function)
 
 
-def _from_file(place: str) -> tuple[str, Any]:
+def _from_file(place: str) -> Any:
     if not Path(place).is_file():
         raise JacliError(f"there is no file {place}", kind="file")
     path = str(Path(place).resolve())
@@ -131,13 +132,12 @@ def _from_file(place: str) -> tuple[str, Any]:
     sys.modules[spec.name] = module
     sys.path.insert(0, str(Path(path).parent))  # it may import its neighbours
     _run(place, path, lambda: spec.loader.exec_module(module))  # type: ignore[union-attr]
-    return path, module
+    return module
 
 
-def _from_module(place: str) -> tuple[str, Any]:
+def _from_module(place: str) -> Any:
     sys.path.insert(0, "")
-    module = _run(place, "", lambda: importlib.import_module(place))
-    return str(getattr(module, "__file__", None) or ""), module
+    return _run(place, "", lambda: importlib.import_module(place))
 
 
 def _run(place: str, path: str, load: Callable[[], Any]) -> Any:

@@ -37,6 +37,9 @@ RETAIN = Option("--retain-graph", "Keep the graph between calls of backward.")
 ZERO = Option("--zero-grad", "Clear .grad before each call of backward.")
 EXPLAIN = Option("--explain", "Tell the chain rule step by step, in the order of the backward pass.")
 SHOW = Option("--show", "Show these named statements: their values, and the gradients that reach them.", "NAMES")
+CLAIM = Option("--claim", 'A derivative to judge: "2*x0, 1; 2, 3*x1**2", @FILE, or - for standard input.', "MATRIX")
+TRIALS = Option("--trials", "How many other points the claim's formulas are tried at (5).", "N")
+TORCH = Option("--torch", "Run this file and judge its function of tensors.", "FILE.py:FUNCTION")
 FILE = Option("--file", "Read the expression from a file, or from standard input for -.", "FILE")
 EXPR = Option("--expr", "The expression, as an option: --expr=TEXT.", "TEXT")
 RTOL = Option("--rtol", "Relative difference that still agrees (1e-9).", "NUMBER")
@@ -139,10 +142,10 @@ COMMANDS = {
         ),
         Command(
             "check",
-            "The verdict on the derivative.",
-            (AT, *CHOICE, *TOLERANCE),
+            "The verdict on a derivative, witness by witness, or on one derived by hand.",
+            (AT, CLAIM, TRIALS, WEIGHTS, TORCH, *CHOICE, *TOLERANCE),
             (AT,),
-            'jacli check "abs(x)" --at 0',
+            'jacli check "x0**2+x1, x1**3+2*x0" --at 2,4 --claim "2*x0, 1; 2, 3*x1**2"',
         ),
         Command(
             "backward",

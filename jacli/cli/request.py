@@ -55,7 +55,7 @@ def compute(command: Command, given: Given) -> int:
             )
     arguments = arguments_of(command, given)
     with opened(view) as write:
-        text = text_of(command, given)
+        text = None if _needs_no_text(given) else text_of(command, given)
         result = _ask(command.name, text, arguments)
         for remark in result.remarks:
             view.remark(remark)
@@ -63,7 +63,13 @@ def compute(command: Command, given: Given) -> int:
     return ALL_AGREE if result.verdict == "agree" else SOME_DO_NOT
 
 
-def _ask(name: str, text: str, arguments: Given) -> Result:
+def _needs_no_text(given: Given) -> bool:
+    """A function of one's own can be judged without an expression."""
+    sources = (given["expression"], given["expr"], given["file"])
+    return given.get("torch") is not None and all(source is None for source in sources)
+
+
+def _ask(name: str, text: str | None, arguments: Given) -> Result:
     answer: Result = getattr(import_module("jacli.api"), name)(text, **arguments)
     return answer
 
@@ -74,6 +80,10 @@ def arguments_of(command: Command, given: Given) -> dict[str, Any]:
     for key in ("rtol", "atol"):
         if key in arguments:
             arguments[key] = _tolerance(key, arguments[key])
+    if arguments.get("claim") == "-":
+        if given["file"] == "-":
+            raise JacliError("standard input cannot be both the expression and the claim", kind="option")
+        arguments["claim"] = streams.read_text("-")
     return arguments
 
 

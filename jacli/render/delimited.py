@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jacli.findings import Claim
     from jacli.render.options import Options
     from jacli.result import Entry, Result
 
@@ -40,6 +41,18 @@ def _rows(result: Result) -> Iterator[Sequence[object]]:
         for row_name, row in zip(block.row_names, block.rows, strict=True):
             for column_name, entry in zip(block.column_names, row, strict=True):
                 yield (block.key, row_name, column_name, *_fields(entry))
+    if result.findings is not None and result.findings.claim is not None:
+        yield from _claimed(result, result.findings.claim)
+
+
+def _claimed(result: Result, claim: Claim) -> Iterator[Sequence[object]]:
+    """A claim's entries: value and formula are what was claimed, the status is right or wrong."""
+    block = result.block(claim.block)
+    words = {True: "right", False: "wrong", None: "undecided"}
+    for row_name, row, claims in zip(block.row_names, block.rows, claim.rows, strict=True):
+        for column_name, true, entry in zip(block.column_names, row, claims, strict=True):
+            label = ("claim", row_name, column_name)
+            yield (*label, entry.value, entry.text, true.exact, words[entry.right], None, None, None, None, entry.slip)
 
 
 def _fields(entry: Entry) -> Sequence[object]:

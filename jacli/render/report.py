@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from jacli.findings import Claim, Witness
 from jacli.render.backward import calls, intermediates
+from jacli.render.check import WITNESSES, claim_table, witness_cells
 from jacli.render.numbers import agreeing_digits, show, show_array, show_difference, show_exact, show_shape
 from jacli.render.options import Options
 from jacli.render.sections import Facts, Notes, Section, Table, Verdict
@@ -48,6 +50,8 @@ def sections(result: Result, options: Options) -> list[Section]:
     drawn += [*calls(result, options), *intermediates(result, options)]
     for block in result.blocks:
         drawn += _block(result, block, options, footnotes)
+    if result.findings is not None and result.findings.claim is not None:
+        drawn.append(_claim(result, result.findings.claim, options, footnotes))
     notes = [(mark, text) for text, mark in footnotes.marks.items()] + [("", note) for note in result.notes]
     if notes:
         drawn.append(Notes(tuple(notes)))
@@ -112,7 +116,10 @@ def _block(result: Result, block: Block, options: Options, footnotes: _Footnotes
         yield _grid(block, options)
     if block.key == "vjp" and result.shares and len(result.shares) * len(block.column_names) <= LARGEST_BLOCK:
         yield _shares(result, block, options)
-    yield _details(result, block, options, footnotes, only_remarkable=large)
+    if block.key == "jacobian" and result.findings is not None:
+        yield _heard(result, block, result.findings.witnesses, options, footnotes, only_remarkable=large)
+    else:
+        yield _details(result, block, options, footnotes, only_remarkable=large)
 
 
 def _title(block: Block) -> str:
@@ -155,13 +162,8 @@ def _details(
         for column_name, entry in zip(block.column_names, row, strict=True)
         if not only_remarkable or entry.status != "agree"
     ]
-    title = f"{_title(block)}, entry by entry"
-    if only_remarkable:
-        size = len(block.statuses())
-        shown = f"the {len(rows)} of {size} that do not agree" if rows else f"all {size} agree"
-        title += f": {shown} (--format csv or json has all, --format npy the array)"
     return Table(
-        title,
+        _details_title(block, len(rows), only_remarkable=only_remarkable),
         ("entry", "formula", "torch", "exact", "off by ≈", "digits", "verdict"),
         tuple(rows),
         words=frozenset({0, 1, 6}),
@@ -170,8 +172,64 @@ def _details(
     )
 
 
-def _detail(label: str, entry: Entry, options: Options, footnotes: _Footnotes) -> tuple[str, ...]:
+def _details_title(block: Block, count: int, *, only_remarkable: bool) -> str:
+    title = f"{_title(block)}, entry by entry"
+    if only_remarkable:
+        size = len(block.statuses())
+        shown = f"the {count} of {size} that do not agree" if count else f"all {size} agree"
+        title += f": {shown} (--format csv or json has all, --format npy the array)"
+    return title
+
+
+def _heard(
+    result: Result,
+    block: Block,
+    witnesses: Sequence[Sequence[Witness]],
+    options: Options,
+    footnotes: _Footnotes,
+    *,
+    only_remarkable: bool,
+) -> Table:
+    """One line an entry, one column a witness."""
+    rows = [
+        (
+            _label(result, block, row_name, column_name),
+            _formula(entry.symbolic, footnotes) or "none",
+            *witness_cells(witness, options),
+            _status(entry, options, footnotes),
+        )
+        for row_name, row, said in zip(block.row_names, block.rows, witnesses, strict=True)
+        for column_name, entry, witness in zip(block.column_names, row, said, strict=True)
+        if not only_remarkable or entry.status != "agree"
+    ]
+    return Table(
+        _details_title(block, len(rows), only_remarkable=only_remarkable),
+        ("entry", "formula", *WITNESSES, "verdict"),
+        tuple(rows),
+        words=frozenset({0, 1, 9}),
+        formula=1,
+        verdict=9,
+    )
+
+
+def _claim(result: Result, claim: Claim, options: Options, footnotes: _Footnotes) -> Table:
+    block = result.block(claim.block)
+    return claim_table(
+        claim,
+        block,
+        options,
+        label=lambda row, column: _label(result, block, row, column),
+        formula=lambda text: _formula(text, footnotes),
+        mark=footnotes.mark,
+    )
+
+
+def _status(entry: Entry, options: Options, footnotes: _Footnotes) -> str:
     why = _explanation(entry, options)
+    return f"{entry.status} {footnotes.mark(why)}" if why else entry.status
+
+
+def _detail(label: str, entry: Entry, options: Options, footnotes: _Footnotes) -> tuple[str, ...]:
     return (
         label,
         _formula(entry.symbolic, footnotes) if entry.symbolic is not None else "none",
@@ -179,7 +237,7 @@ def _detail(label: str, entry: Entry, options: Options, footnotes: _Footnotes) -
         show_exact(entry.exact, options.digits) or "none",
         show_difference(entry),
         agreeing_digits(entry),
-        f"{entry.status} {footnotes.mark(why)}" if why else entry.status,
+        _status(entry, options, footnotes),
     )
 
 
@@ -208,5 +266,14 @@ def _explanation(entry: Entry, options: Options) -> str:
 def _verdict(result: Result) -> Verdict:
     counts = Counter(status for block in result.blocks for status in block.statuses())
     found = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+    if result.findings is not None and result.findings.claim is not None:
+        found = f"{_judged(result.findings.claim)}; {found}"
     tolerance = f"relative tolerance {result.rtol:g}" + (f", absolute {result.atol:g}" if result.atol else "")
     return Verdict(result.verdict, f"verdict: {result.verdict} ({found or 'no entries'}; {tolerance})")
+
+
+def _judged(claim: Claim) -> str:
+    """How many of the claim's entries are right, wrong and undecided."""
+    counts = Counter(entry.right for row in claim.rows for entry in row)
+    words = {True: "right", False: "wrong", None: "undecided"}
+    return "claim: " + ", ".join(f"{counts[key]} {word}" for key, word in words.items() if counts[key])

@@ -27,6 +27,9 @@ STYLES = {
     "edge": "magenta",
     "undefined": "red",
     "disagree": "bold red",
+    "right": "green",
+    "wrong": "bold red",
+    "undecided": "yellow",
     "unchecked": "",
 }
 
