@@ -12,10 +12,12 @@ from jacli.version import __version__
 
 if TYPE_CHECKING:
     from jacli.api import backward, check, grad, hessian, hvp, jacobian, jvp, read, vjp
+    from jacli.stream.api import at_points
 
 __all__ = [
     "JacliError",
     "__version__",
+    "at_points",
     "backward",
     "check",
     "grad",
@@ -29,6 +31,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "at_points":
+        from jacli.stream.api import at_points
+
+        return at_points
     if name in __all__:
         from jacli import api
 

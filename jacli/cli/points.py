@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jacli.stream.run import Tally
     from jacli.stream.sink import Sink
     from jacli.stream.source import Bad, Source
+    from jacli.stream.task import Task
 
 POINT_FORMATS = {name: FORMATS[name] for name in ("table", "plain", "csv", "tsv", "jsonl", "npy")} | {
     "parquet": Format("parquet", "", binary=True)
@@ -82,51 +83,48 @@ def refuse_without_points(given: Mapping[str, Any]) -> None:
 
 def _stream(command: Command, text: str, arguments: Mapping[str, Any], given: Mapping[str, Any], view: View) -> int:
     from jacli.language.parser import read
-    from jacli.stream.board import Board
-    from jacli.stream.run import Tally, run
-    from jacli.stream.sink import sink_for
     from jacli.stream.source import open_source
     from jacli.stream.task import prepare
 
-    source = open_source(given["points"], len(read(text).variables))
     if "show" in arguments:
         raise JacliError("--show is for one point", kind="option")
-    task = prepare(command.name, text, source.columns, source.width, **arguments)
-    bulk = _bulk(task, given)
-    tally = Tally()
-    sink: Sink
-    if view.format.name in ("table", "plain"):
-        sink = Board(task, source.unit, tally, view.options, view.format.name)
-    else:
-        sink = sink_for(view.format.name, task, source.unit)
-    for remark in _unused(source, task.layout.sources):
-        view.remark(remark)
-    file = _opened(view)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: with whole rows
-    watch = Watch(source, view)
+    with closing(open_source(given["points"], len(read(text).variables))) as source:
+        task = prepare(command.name, text, source.columns, source.width, **arguments)
+        for remark in _unused(source, task.layout.sources):
+            view.remark(remark)
+        return _run(source, task, given, view)
+
+
+def _run(source: Source, task: Task, given: Mapping[str, Any], view: View) -> int:
+    """Open the output, compute, and conclude."""
+    from jacli.stream.run import Tally, run
+
+    bulk, tally, watch = _bulk(task, given), Tally(), Watch(source, view)
+    sink = _sink(task, source, tally, view)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: with whole rows
     try:
-        kept = sink.open(file, resume=bool(given["resume"]))
-        run(
-            source,
-            bulk,
-            sink,
-            kept,
-            strict=bool(given["strict"]),
-            on_bad=watch.bad,
-            on_progress=watch.progress,
-            tally=tally,
-        )
+        with closing(_opened(view)) as file, closing(sink):
+            kept = sink.open(file, resume=bool(given["resume"]))
+            run(source, bulk, sink, kept, watch, tally, strict=bool(given["strict"]))
     except ReaderLeftError:
         return _status(tally)
     except OSError as error:
         raise JacliError(f"cannot write {view.output or 'to standard output'}: {error.strerror}", kind="file") from None
     finally:
         watch.clear()
-        with suppress(ReaderLeftError):
-            sink.close()
-        file.close()
+        signal.signal(signal.SIGTERM, before)
     _conclude(view, tally, source.unit)
     return _status(tally)
+
+
+def _sink(task: Task, source: Source, tally: Tally, view: View) -> Sink:
+    if view.format.name in ("table", "plain"):
+        from jacli.stream.board import Board
+
+        return Board(task, source.unit, tally, view.options, view.format.name)
+    from jacli.stream.sink import sink_for
+
+    return sink_for(view.format.name, task, source.unit)
 
 
 def _bulk(task: Any, given: Mapping[str, Any]) -> Any:

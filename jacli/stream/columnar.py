@@ -43,6 +43,9 @@ class Npy:
         """The part that has been read."""
         return self._done / self._count if self._count else 1.0
 
+    def close(self) -> None:
+        """Each block closes itself."""
+
     def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
         """Every point's numbers in the chosen columns."""
         import numpy as np
@@ -82,6 +85,10 @@ class Parquet:
     def progress(self) -> float | None:
         """The part that has been read."""
         return self._done / self._file.metadata.num_rows if self._file.metadata.num_rows else 1.0
+
+    def close(self) -> None:
+        """Nothing more will be read."""
+        self._file.close()
 
     def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
         """Every point's numbers in the chosen columns."""

@@ -44,6 +44,10 @@ class Documents:
         """The part that has been read."""
         return self._feed.progress()
 
+    def close(self) -> None:
+        """Nothing more will be read."""
+        self._feed.close()
+
     def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
         """Every point's numbers in the chosen columns."""
         line = 1

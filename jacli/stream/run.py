@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from jacli.errors import JacliError
 from jacli.stream.bulk import POINT_STATUSES, Answer, Bulk
@@ -65,16 +65,25 @@ class Tally:
             self.gap = float(gaps[row]), int(lines[row])
 
 
+class Watcher(Protocol):
+    """Whoever looks on."""
+
+    def bad(self, bad: Bad) -> None:
+        """A line that is no point."""
+
+    def progress(self, tally: Tally) -> None:
+        """Some points are done."""
+
+
 def run(
     source: Source,
     bulk: Bulk,
     sink: Sink,
     kept: Kept,
+    watch: Watcher,
+    tally: Tally,
     *,
     strict: bool,
-    on_bad: Callable[[Bad], None],
-    on_progress: Callable[[Tally], None],
-    tally: Tally,
 ) -> None:
     """Compute every point of ``source``, in order, into ``sink``; ``tally`` is filled on the way.
 
@@ -83,10 +92,9 @@ def run(
         bulk: what to compute.
         sink: where the results go, open.
         kept: what is there already: as many points are passed over.
-        strict: stop at the first line that is no point.
-        on_bad: told of each line that is no point.
-        on_progress: called now and then.
+        watch: whoever wants to know how it goes.
         tally: what was seen, up to date at any moment.
+        strict: stop at the first line that is no point.
     """
     settle = Settler(bulk.task, decimals=source.typed, single=bulk.single)
     for name, count in (kept.counts or {}).items():
@@ -100,11 +108,11 @@ def run(
             tally.add(part.lines, answer)
             tally.bad += len(part.bad)
             for bad in part.bad:
-                on_bad(bad)
+                watch.bad(bad)
             if part.bad and strict:
                 tally.stopped = True
                 return
-            on_progress(tally)
+            watch.progress(tally)
 
 
 def _parts(rows: Rows, together: int, *, strict: bool) -> Iterator[Rows]:

@@ -125,8 +125,8 @@ class Text:
 
     def open(self, file: BinaryIO, *, resume: bool) -> Kept:
         """Begin, or cut what an interruption left of a row and go on."""
-        self._file = file
         kept = self._kept(file) if resume else Kept()
+        self._file = file
         self._size = kept.size
         if file.seekable():
             file.truncate(kept.size)
@@ -210,8 +210,8 @@ class Npy:
 
     def open(self, file: BinaryIO, *, resume: bool) -> Kept:
         """Begin, or go on after the whole rows."""
-        self._file = file
         kept = self._kept(file) if resume else Kept()
+        self._file = file
         self._rows = kept.rows
         self._head()
         file.truncate(self._offset())
@@ -260,7 +260,7 @@ class Npy:
             np.lib.format.read_magic(file)
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
         except ValueError:
-            if size == 0:
+            if size < _NPY_HEAD:
                 return Kept()
             raise JacliError("the file to resume is not an array in .npy format", kind="file") from None
         if shape[1:] != self.task.shape or dtype != np.float64 or file.tell() != _NPY_HEAD:

@@ -7,6 +7,7 @@ import os
 import select
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -69,6 +70,9 @@ class Source(Protocol):
     def progress(self) -> float | None:
         """The part that has been read, or None where nobody knows how much there is."""
 
+    def close(self) -> None:
+        """Nothing more will be read."""
+
 
 def open_source(path: str, expected: int) -> Source:
     """Points from a file, or from standard input for ``-``.
@@ -84,18 +88,26 @@ def open_source(path: str, expected: int) -> Source:
     if path == "-":
         return _text(Feed.of_stream(), "standard input", "", expected)
     try:
-        if suffix in (".parquet", ".pq"):
-            from jacli.stream.columnar import Parquet
-
-            return Parquet(path)
-        file = Path(path).open("rb")  # noqa: SIM115 - read until the process is done
-        if suffix == ".npy":
-            from jacli.stream.columnar import Npy
-
-            return Npy(path, file)
-        return _text(Feed(file, os.fstat(file.fileno()).st_size or None), path, suffix, expected)
+        with ExitStack() as opened:
+            source = _file(path, suffix, expected, opened)
+            opened.pop_all()  # it stays open, being what was asked for
+            return source
     except OSError as error:
         raise JacliError(f"cannot read {path}: {error.strerror or error}", kind="file") from None
+
+
+def _file(path: str, suffix: str, expected: int, opened: ExitStack) -> Source:
+    if suffix in (".parquet", ".pq"):
+        from jacli.stream.columnar import Parquet
+
+        return Parquet(path)
+    file = opened.enter_context(Path(path).open("rb"))  # noqa: SIM115 - closed by the stack, or by the source
+    if suffix == ".npy":
+        from jacli.stream.columnar import Npy
+
+        return Npy(path, file)
+    size = os.fstat(file.fileno()).st_size if Path(path).is_file() else None
+    return _text(Feed(file, size), path, suffix, expected)
 
 
 def _text(feed: Feed, name: str, suffix: str, expected: int) -> Source:
@@ -171,6 +183,11 @@ class Feed:
             if not data or not _is_descriptor(self.file) or not select.select([self.file], [], [], _PATIENCE)[0]:
                 break
         return b"".join(parts)
+
+    def close(self) -> None:
+        """Close a file; standard input is not ours."""
+        if sys.stdin is None or self.file is not sys.stdin.buffer:
+            self.file.close()
 
     def progress(self) -> float | None:
         """The part that has been read."""

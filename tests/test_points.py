@@ -1,0 +1,460 @@
+"""Many points: data first, then the real process."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jacli
+from jacli.cli import run
+from jacli.errors import JacliError
+from jacli.stream import source as stream_source
+
+ROOT = Path(__file__).parent.parent
+JACLI = [sys.executable, "-m", "jacli"]
+CLEAN = {k: v for k, v in os.environ.items() if not k.startswith("JACLI")} | {"PYTHONPATH": str(ROOT)}
+
+
+@dataclass
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[str]:
+        return self.out.splitlines()
+
+
+@pytest.fixture
+def ask(tmp_path: Path, capfdbinary, monkeypatch):
+    """Run a command in this process on a file with the given bytes; ``{}`` stands for the file."""
+    monkeypatch.delenv("JACLI_FORMAT", raising=False)
+
+    def call(data: bytes, *words: str, name: str = "p.csv") -> Outcome:
+        path = tmp_path / name
+        path.write_bytes(data)
+        capfdbinary.readouterr()
+        status = run([*words, "--points", str(path)])
+        out, err = capfdbinary.readouterr()
+        return Outcome(status, out.decode(), err.decode())
+
+    return call
+
+
+def process(*words: str, data: bytes = b"", **more) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*JACLI, *words], input=data, capture_output=True, timeout=120, env=CLEAN, **more)
+
+
+# ---- what is read
+
+TWO = ["1,1.0,2.0,2.0,2.0,1.0,agree", "2,3.0,4.0,12.0,4.0,3.0,agree"]
+HEADED = [f"{int(row[0]) + 1}{row[1:]}" for row in TWO]
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        (b"1,2\n3,4\n", TWO),
+        (b"1,2\n3,4", TWO),
+        (b"1,2\r\n3,4\r\n", TWO),
+        (b"\xef\xbb\xbf1,2\n3,4\n", TWO),
+        (b"1;2\n3;4\n", TWO),
+        (b"1\t2\n3\t4\n", TWO),
+        (b"1 2\n  3   4 \n", TWO),
+        (b'"1","2"\n"3","4"\n', TWO),
+        (b" 1 , 2\n3,4.0\n", TWO),
+        (b"+1,2.\n3e0,40E-1\n", TWO),
+        (b"sqrt(1),4/2\n3,2*2\n", TWO),
+        (b"x,y\n1,2\n3,4\n", HEADED),
+        (b'"x","y"\r\n1,2\r\n3,4\r\n', HEADED),
+        (b"x y\n1 2\n3 4\n", HEADED),
+        (b"# measured\n1,2\n3,4\n", HEADED),
+        (b"\n1,2\n3,4\n", HEADED),
+        (b"1,2\n\n\n3,4\n\n", [TWO[0], "4" + TWO[1][1:]]),
+    ],
+)
+def test_what_is_read(ask, data, rows) -> None:
+    found = ask(data, "jacobian", "x*y", "--format", "csv")
+    assert (found.status, found.err) == (0, "")
+    assert found.rows == ["line,x,y,f0,df0/dx,df0/dy,status", *rows]
+
+
+@pytest.mark.parametrize(
+    ("data", "words", "header", "row"),
+    [
+        (b"y,x\n2,1\n", (), "line,y,x,f0,df0/dy,df0/dx,status", "2,2.0,1.0,0.5,-0.25,0.5,agree"),
+        (b"y,x\n2,1\n", ("--vars", "x,y"), "line,x,y,f0,df0/dx,df0/dy,status", "2,1.0,2.0,0.5,0.5,-0.25,agree"),
+        (b"2,1\n", ("--vars", "y,x"), "line,y,x,f0,df0/dy,df0/dx,status", "1,2.0,1.0,0.5,-0.25,0.5,agree"),
+        (b"id,x,y\na,1,2\n", (), "line,x,y,f0,df0/dx,df0/dy,status", "2,1.0,2.0,0.5,0.5,-0.25,agree"),
+        (b"1,2\n", ("--wrt", "y"), "line,x,y,f0,df0/dy,status", "1,1.0,2.0,0.5,-0.25,agree"),
+    ],
+)
+def test_columns_bind_by_name_or_in_order(ask, data, words, header, row) -> None:
+    found = ask(data, "jacobian", "x/y", "--format", "csv", *words)
+    assert found.rows == [header, row]
+
+
+def test_arrays_are_columns(ask) -> None:
+    found = ask(b"a[0],a[1],x\n1,2,3\n", "jacobian", "x*a[0]*a[1], a@a", "--format", "jsonl")
+    assert json.loads(found.out) == {
+        "line": 2,
+        "at": {"a[0]": 1.0, "a[1]": 2.0, "x": 3.0},
+        "value": [6.0, 5.0],
+        "jacobian": [[6.0, 3.0, 2.0], [2.0, 4.0, 0.0]],
+        "status": "agree",
+    }
+    assert ask(b"1,2,3\n", "grad", "v@v", "--format", "csv").rows[1] == "1,1.0,2.0,3.0,14.0,2.0,4.0,6.0,agree"
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b'{"x": 1, "y": 2}\n{"y": 4, "x": 3, "id": "b"}\n', 0),
+        (b'[1, 2]\n\n[3, "2*2"]\n', 0),
+        (b"[1, 2]\n[3, 4]\n[5, true]\n[6]\n7\n{}\nnonsense\n[1e999, 1]\n", 1),
+    ],
+)
+def test_json_lines(ask, data, status) -> None:
+    found = ask(data, "jacobian", "x*y", "--format", "csv", name="p.jsonl")
+    assert found.status == status
+    assert [row.split(",", 1)[1] for row in found.rows[1:]] == [row.split(",", 1)[1] for row in TWO]
+    assert found.err.count("error: line") == (6 if status else 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "there are no points in"),
+        (b"\n\n# nothing\n", "there are no points in"),
+        (b"1,2,3\n4,5,6\n", "the expression has 2 variables (x, y) but the points have 3 values"),
+        (b"a,b\n1,2\n", "x and y has no column among a, b"),
+        (b"x,x\n1,2\n", "two columns are named x"),
+        (b"\x93NUMPY", "is not text"),
+    ],
+)
+def test_what_is_refused(ask, data, message) -> None:
+    found = ask(data, "jacobian", "x*y")
+    assert found.status == 2
+    assert message in found.err
+    assert found.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--at", "1,2"), "the points are given twice"),
+        (("--check", "some"), "--check is suspect, all, none, not some"),
+        (("--resume",), "--resume needs the file to go on with"),
+        (("--format", "latex"), "has no format latex"),
+        (("--format", "npy"), "npy is not"),
+        (("--wrt", "z"), "--wrt names z"),
+    ],
+)
+def test_options_that_do_not_fit(ask, words, message) -> None:
+    found = ask(b"1,2\n", "jacobian", "x*y", *words)
+    assert found.status == 2
+    assert message in found.err
+
+
+def test_options_for_points_need_points(capfdbinary) -> None:
+    assert run(["grad", "x", "--at", "1", "--strict"]) == 2
+    assert b"--strict goes with --points" in capfdbinary.readouterr().err
+
+
+# ---- bad lines
+
+ODD = b"1,2\n3,4\n5;6\n7,8\n"
+
+
+def test_one_bad_line_in_a_stream() -> None:
+    found = process("jacobian", "x*y", "--points", "-", "--format", "csv", data=ODD)
+    assert found.returncode == 1
+    assert found.stdout.decode().splitlines()[1:] == [*TWO, "4,7.0,8.0,56.0,8.0,7.0,agree"]
+    assert b"line 3" in found.stderr
+    assert b"5;6" in found.stderr
+
+
+def test_in_a_table_too() -> None:
+    found = process("jacobian", "x*y", "--points", "-", data=ODD)
+    assert found.returncode == 1
+    lines = [row.split()[1] for row in found.stdout.decode().splitlines() if "agree" in row and "verdict" not in row]
+    assert lines == ["1", "2", "4"]
+
+
+def test_strict_stops(ask) -> None:
+    found = ask(ODD, "jacobian", "x*y", "--format", "csv", "--strict")
+    assert found.status == 1
+    assert found.rows[1:] == TWO
+    assert "line 3" in found.err
+    assert "stopped" in found.err
+
+
+def test_bad_lines_are_told_in_words(ask) -> None:
+    data = b"1,2\n,2\n1,nan\n1,two\n\xff,1\n1e999,1\n1,2,3\n__import__('os'),1\n3,4\n"
+    found = ask(data, "jacobian", "x*y", "--format", "csv")
+    assert [int(row.split(",")[0]) for row in found.rows[1:]] == [1, 9]
+    assert [f"line {n}:" in found.err for n in range(1, 10)] == [False, *[True] * 7, False]
+    assert "Traceback" not in found.err
+
+
+def test_quiet_says_nothing(ask) -> None:
+    found = ask(ODD, "jacobian", "x*y", "--quiet")
+    assert (found.status, found.out, found.err) == (1, "", "")
+
+
+# ---- what is found
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "row", "status"),
+    [
+        ("grad", "abs(x)", b"0", "kink"),
+        ("grad", "abs(x - 0.1 - 0.2)", b"0.3", "kink"),
+        ("grad", "sqrt(x)", b"0", "edge"),
+        ("grad", "log(x)", b"-1", "undefined"),
+        ("grad", "1/x", b"0", "undefined"),
+        ("grad", "floor(x)", b"2", "undefined"),
+        ("grad", "max(x, x**2)", b"1", "kink"),
+        ("grad", "where(x < 1, x, 2*x)", b"1", "undefined"),
+        ("grad", "(1-cos(x))/x**2", b"1e-7", "rounding"),
+        ("grad", "where(x > 0, sqrt(x), -x)", b"-4", "agree"),
+        ("grad", "expm1(x)/x", b"1e-9", "agree"),
+        ("grad", "x**y", b"2,3", "agree"),
+        ("hessian", "x**3*y", b"2,3", "agree"),
+        ("hessian", "abs(x)*x", b"0", "kink"),
+    ],
+)
+def test_statuses_are_those_of_one_point(ask, command, text, row, status) -> None:
+    found = ask(row + b"\n", command, text, "--format", "csv")
+    assert found.rows[1].rsplit(",", 1)[1] == status
+    assert found.status == (status != "agree")
+    alone = getattr(jacli, command)(text, row.decode())
+    assert alone.verdict == status
+
+
+PROGRAMS = [
+    ("sin(x)*y, x**2/y + exp(-y)", 2),
+    ("where(x > 0, log(x), x*y), max(x, y), abs(x - y)", 2),
+    ("hypot(x, y), atan2(y, x), tanh(x*y)", 2),
+    ("erf(x), lgamma(x**2 + 1), sigmoid(y), gelu(x*y)", 2),
+    ("softmax([x, y, x*y]), norm([x, y])", 2),
+    ("a = [[x, y], [z, 1]]; det(a), (a @ a)[0,1], trace(a)", 3),
+]
+
+
+@pytest.mark.parametrize(("text", "count"), PROGRAMS)
+@pytest.mark.parametrize("command", ["jacobian", "vjp", "jvp"])
+def test_the_numbers_are_those_of_one_point(command, text, count) -> None:
+    points = np.random.default_rng(3).normal(size=(7, count))
+    size = len(jacli.jacobian(text, points[0]).block("jacobian").row_names)
+    given = {"vjp": {"weights": list(range(size))}, "jvp": {"tangent": [2, 0, -1][:count]}}.get(command, {})
+    many = jacli.at_points(text, points, command, **given)
+    for row, point in enumerate(points):
+        one = getattr(jacli, command)(text, point, *given.values())
+        values = [[entry.value for entry in line] for line in one.block(command).rows]
+        assert many.derivative[row].reshape(-1) == pytest.approx(np.array(values).reshape(-1), rel=1e-12, abs=1e-14)
+        assert many.status[row] == one.verdict
+
+
+def test_every_check_finds_the_same() -> None:
+    points = np.random.default_rng(4).normal(size=(50, 2))
+    suspect, every, formulas = (
+        jacli.at_points("x*exp(y), x/y", points, check=check) for check in ("suspect", "all", "none")
+    )
+    assert set(suspect.status) == set(every.status) == {"agree"}
+    assert set(formulas.status) == {"unchecked"}
+    np.testing.assert_allclose(suspect.derivative, formulas.derivative, rtol=1e-13)
+    np.testing.assert_array_equal(suspect.derivative, every.derivative)
+
+
+def test_single_precision_is_judged_as_such() -> None:
+    points = np.random.default_rng(5).normal(size=(200, 2))
+    found = jacli.at_points("sin(x)*y, x**2/y", points, dtype="float32")
+    assert found.derivative.dtype == np.float32
+    assert set(found.status) == {"agree"}
+    cancelling = jacli.at_points("(1 - cos(x))/x", [[1e-3]], "grad", dtype="float32")
+    assert cancelling.status.tolist() == ["rounding"]
+
+
+def test_cuda(ask) -> None:
+    torch = pytest.importorskip("torch")
+    words = ("jacobian", "x*y", "--format", "csv", "--device", "cuda")
+    if not torch.cuda.is_available():
+        found = ask(b"1,2\n", *words)
+        assert (found.status, "no CUDA device" in found.err) == (2, True)
+        pytest.skip("torch finds no CUDA device on this machine")
+    assert ask(b"1,2\n3,4\n", *words).rows[1:] == TWO
+
+
+def test_from_python() -> None:
+    found = jacli.at_points("a @ x", {"a": np.ones((3, 2)), "x": [[1, 2], [3, 4], [5, 6]]}, "grad")
+    assert found.variables == ("a[0]", "a[1]", "x[0]", "x[1]")
+    assert found.derivative.tolist() == [[1, 2, 1, 1], [3, 4, 1, 1], [5, 6, 1, 1]]
+    with pytest.raises(JacliError, match="vjp needs weights"):
+        jacli.at_points("x", [[1.0]], "vjp")
+
+
+# ---- what is written
+
+
+def test_numbers_read_back_as_they_were(ask) -> None:
+    points = np.random.default_rng(6).normal(size=(300, 2)) * 10.0 ** np.random.default_rng(7).integers(-9, 9, (300, 2))
+    data = "".join(f"{x!r},{y!r}\n" for x, y in points.tolist()).encode()
+    for name, separator in (("csv", ","), ("tsv", "\t")):
+        found = ask(data, "jacobian", "x*y", "--format", name)
+        assert found.status == 0
+        rows = [[float(cell) for cell in row.split(separator)[1:-1]] for row in found.rows[1:]]
+        expected = [[x, y, x * y, y, x] for x, y in points.tolist()]
+        assert rows == expected
+
+
+def test_a_missing_number_is_no_zero(ask) -> None:
+    assert ask(b"-1\n", "grad", "log(x)", "--format", "csv").rows[1] == "1,-1.0,,-1.0,undefined"
+    document = json.loads(ask(b"-1\n", "grad", "log(x)", "--format", "jsonl").out)
+    assert (document["value"], document["grad"]) == ([None], [-1.0])
+
+
+def test_npy_keeps_places(ask, tmp_path) -> None:
+    out = tmp_path / "o.npy"
+    assert ask(ODD, "jacobian", "x*y", "--output", str(out)).status == 1
+    found = np.load(out, allow_pickle=False)
+    assert found.shape == (4, 1, 2)
+    assert found[[0, 1, 3], 0].tolist() == [[2, 1], [4, 3], [8, 7]]
+    assert np.isnan(found[2]).all()
+
+
+def test_npy_to_npy(ask, tmp_path) -> None:
+    points = np.random.default_rng(8).normal(size=(1000, 2))
+    np.save(tmp_path / "q.npy", points)
+    found = ask((tmp_path / "q.npy").read_bytes(), "grad", "x*y", "--output", str(tmp_path / "o.npy"), name="p.npy")
+    assert (found.status, found.out, found.err) == (0, "", "")
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), points[:, ::-1])
+
+
+def test_a_pickle_is_never_loaded(ask, tmp_path) -> None:
+    np.save(tmp_path / "q.npy", np.array([{}], dtype=object), allow_pickle=True)
+    found = ask((tmp_path / "q.npy").read_bytes(), "grad", "x", name="p.npy")
+    assert found.status == 2
+    assert "real numbers" in found.err
+
+
+def test_parquet_to_parquet(ask, tmp_path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"name": ["a", "b"], "y": [2.0, None], "x": [1, 3]})
+    parquet.write_table(table, tmp_path / "q.parquet")
+    out = tmp_path / "o.parquet"
+    found = ask((tmp_path / "q.parquet").read_bytes(), "grad", "x*y", "--output", str(out), name="p.parquet")
+    assert found.status == 1
+    assert "row 2" in found.err
+    assert parquet.read_table(out).to_pylist() == [
+        {"row": 1, "y": 2.0, "x": 1.0, "f0": 2.0, "df0/dy": 1.0, "df0/dx": 2.0, "status": "agree"}
+    ]
+
+
+def test_many_points_are_summed_up(ask) -> None:
+    data = b"".join(b"%d\n" % n for n in range(-150, 151))
+    found = ask(data, "grad", "abs(x)")
+    assert found.status == 1
+    assert "301" in found.out
+    assert "verdict: kink (300 agree, 1 kink); first at line 151" in found.out
+    assert len(found.rows) < 12
+
+
+def test_blocks_make_no_difference(ask, monkeypatch) -> None:
+    data = b"".join(b"%d,%d.5\n" % (n, -n) + (b"bad\n" if n % 50 == 7 else b"") for n in range(500))
+    whole = ask(data, "jacobian", "sin(x)/y, exp(y/100)", "--format", "csv")
+    monkeypatch.setattr(stream_source, "BLOCK", 100)
+    parts = ask(data, "jacobian", "sin(x)/y, exp(y/100)", "--format", "csv")
+    assert (whole.status, whole.out, whole.err) == (parts.status, parts.out, parts.err)
+
+
+# ---- interruption
+
+LONG = b"".join(b"%d,%d.25\n" % (n, n + 1) + (b"what\n" if n == 20 else b"") for n in range(3000))
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl", "o.tsv", "o.npy"])
+@pytest.mark.parametrize("part", [0.0, 0.001, 0.4, 0.77, 1.0])
+def test_resuming_gives_the_same_bytes(ask, tmp_path, name, part) -> None:
+    out = tmp_path / name
+    words = ("jacobian", "sin(x)*y, x/y", "--output", str(out))
+    assert ask(LONG, *words).status == 1
+    whole = out.read_bytes()
+    out.write_bytes(whole[: int(len(whole) * part)])
+    found = ask(LONG, *words, "--resume")
+    assert found.status in ((1,) if part < 0.005 else (0, 1))
+    assert out.read_bytes() == whole
+
+
+def test_resuming_something_else_is_refused(ask, tmp_path) -> None:
+    out = tmp_path / "o.csv"
+    assert ask(b"1,2\n\n3,4\n", "jacobian", "x*y", "--output", str(out)).status == 0
+    before = out.read_bytes()
+    other = ask(b"1,2\n3,4\n", "jacobian", "x*y", "--output", str(out), "--resume")
+    assert (other.status, "other points" in other.err) == (2, True)
+    other = ask(b"1,2\n", "jacobian", "x/y*1, x", "--output", str(out), "--resume")
+    assert (other.status, "something else" in other.err) == (2, True)
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_file_has_whole_rows(tmp_path, number) -> None:
+    out = tmp_path / "o.csv"
+    child = subprocess.Popen(
+        [*JACLI, "jacobian", "x*y", "--points", "-", "--output", str(out)],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN,
+    )  # fmt: skip
+    assert child.stdin is not None
+    child.stdin.write(b"1,2\n3,4\n")
+    child.stdin.flush()
+    for _ in range(600):
+        if out.exists() and out.read_bytes().count(b"\n") == 3:
+            break
+        time.sleep(0.1)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert b"Traceback" not in err
+    assert out.read_text().splitlines()[1:] == TWO
+
+
+def test_results_come_while_the_stream_is_open() -> None:
+    child = subprocess.Popen(
+        [*JACLI, "grad", "x*y", "--points", "-", "--format", "csv"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=CLEAN,
+    )  # fmt: skip
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(b"1,2\n")
+    child.stdin.flush()
+    assert child.stdout.readline().startswith(b"line,")
+    assert child.stdout.readline().decode().strip() == TWO[0]
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    data = b"1,2\n" * 50_000
+    shell = f"{sys.executable} -m jacli grad 'x*y' --points - --format csv | head -2"
+    found = subprocess.run(["sh", "-c", shell], input=data, capture_output=True, timeout=120, env=CLEAN)
+    assert found.stdout.decode().splitlines()[1] == TWO[0]
+    assert found.stderr == b""
+
+
+def test_gaps_are_relative() -> None:
+    found = jacli.at_points("x**3", [[2.0], [1e150]], "grad")
+    assert found.derivative[:, 0].tolist() == pytest.approx([12.0, 3e300])
+    assert not math.isnan(found.values[0, 0])
