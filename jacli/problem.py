@@ -113,7 +113,54 @@ class Problem:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A program with its variables bound and every shape known, before anything is written out in single numbers.
+
+    ``chosen`` are the variables to differentiate by, in column order.
+    """
+
+    program: Program
+    values: Mapping[str, Data | Program]
+    variable_shapes: Mapping[str, tuple[int, ...]]
+    shapes: Sequence[tuple[int, ...]]
+    chosen: tuple[str, ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the Jacobian."""
+        rows = sum(math.prod(self.shapes[node]) for node in self.program.outputs)
+        return rows, sum(math.prod(self.variable_shapes[name]) for name in self.chosen)
+
+    def remarks(self) -> tuple[str, ...]:
+        """What is worth saying on standard error."""
+        used = self.program.variables
+        return tuple(
+            f"{name} is given a value but not used: its derivatives are 0" for name in self.chosen if name not in used
+        )
+
+    def problem(self) -> Problem:
+        """The problem, its exact tape written."""
+        lowered = _lowered(self.program, self.variable_shapes, self.shapes, self.values)
+        variables = {
+            name: _variable(name, self.variable_shapes[name], value, lowered) for name, value in self.values.items()
+        }
+        return Problem(
+            self.program,
+            self.shapes,
+            tuple(variables[name] for name in self.chosen),
+            tuple(variable for name, variable in variables.items() if name not in self.chosen),
+            lowered,
+            self.remarks(),
+        )
+
+
 def prepare(text: str, at: Any, *, vars: Any = None, wrt: Any = None, point: Point | None = None) -> Problem:
+    """Read a text and bind its variables: ``bound``, and the exact tape. Arguments and errors as for ``bound``."""
+    return bound(text, at, vars=vars, wrt=wrt, point=point).problem()
+
+
+def bound(text: str, at: Any, *, vars: Any = None, wrt: Any = None, point: Point | None = None) -> Bound:
     """Read a text and bind its variables.
 
     Args:
@@ -133,26 +180,10 @@ def prepare(text: str, at: Any, *, vars: Any = None, wrt: Any = None, point: Poi
     program = read(text, {*point.names, *(order or ())})
     values = bind(program, point, order)
     shapes = {name: shape_of(value) for name, value in values.items()}
-    node_shapes = infer(program, shapes)
-    lowered = _lowered(program, shapes, node_shapes, values)
-    variables = {name: _variable(name, shapes[name], value, lowered) for name, value in values.items()}
-    chosen = _chosen(variables, wrt)
-    remarks = tuple(
-        f"{name} is given a value but not used: its derivatives are 0"
-        for name in chosen
-        if name not in program.variables
-    )
-    return Problem(
-        program,
-        node_shapes,
-        tuple(variables[name] for name in chosen),
-        tuple(variable for name, variable in variables.items() if name not in chosen),
-        lowered,
-        remarks,
-    )
+    return Bound(program, values, shapes, infer(program, shapes), _chosen(values, wrt))
 
 
-def _chosen(variables: Mapping[str, Variable], wrt: Any) -> tuple[str, ...]:
+def _chosen(variables: Mapping[str, object], wrt: Any) -> tuple[str, ...]:
     if wrt is None:
         return tuple(variables)
     names = read_names(wrt, "--wrt")
