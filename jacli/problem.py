@@ -104,12 +104,10 @@ class Problem:
 
     def notes(self) -> tuple[str, ...]:
         """How the functions used are defined, where that could be doubted."""
-        used = {node.op for node in self.program.nodes}
-        rows = [ROWS[op] for op in sorted(used & ROWS.keys()) if ROWS[op].listed]
+        used = {(node.op, len(node.args)) for node in self.program.nodes}
+        rows = [(ROWS[op], count) for op, count in sorted(used) if op in ROWS and ROWS[op].kind == "elementwise"]
         return tuple(
-            f"{row.name}: {row.meaning}; {row.definition}"
-            for row in rows
-            if row.definition and row.kind == "elementwise"
+            f"{row.name}: {row.meaning}; {row.definitions[count]}" for row, count in rows if count in row.definitions
         )
 
 

@@ -164,7 +164,7 @@ df1/dx       0          1e-05  0.00001000000001  -1.0e-14       9  disagree
 df1/db[0,0]  log(y)      -inf              none         -       -  edge [3]
 df1/db[0,1]  0            0.0                 0         0     all  agree
 
-[1] slope from the left -0.5, from the right 0.5; abs has a corner at 0
+[1] abs has a corner at 0
 [2] no formula in time
 [3] slope from the left none, from the right -oo
 log is the natural logarithm

@@ -255,7 +255,7 @@ def _label(result: Result, block: Block, row: str, column: str) -> str:
 
 def _explanation(entry: Entry, options: Options) -> str:
     parts = []
-    if entry.one_sided is not None:
+    if entry.one_sided is not None and (entry.status != "kink" or entry.reason is None):  # a kink's reason has them
         sides = (show_exact(side, options.digits) or "none" for side in entry.one_sided)
         parts.append("slope from the left {}, from the right {}".format(*sides))
     if entry.reason is not None:
