@@ -77,7 +77,7 @@ def _judged(entry: Entry, value: float) -> Entry:
     if math.isfinite(value) or entry.status not in ("agree", "disagree"):
         return entry
     reason = "backward multiplies by every derivative on its way; 0 times one that is not finite is nan"
-    return replace(entry, value=value, status="disagree", reason=reason)
+    return replace(entry, value=value, status="rounding", reason=reason)
 
 
 # ---- what torch would refuse
