@@ -83,14 +83,14 @@ def read_claim(given: Any, problem: Problem) -> Matrix:
         JacliError: when it cannot be read, or its rows have different lengths.
     """
     text = _text(given)
-    plain, ends = _in_plain_rows(text)
+    plain, texts = _in_plain_rows(text)
     names = _names(problem)
     try:
         program = read(plain, names.keys())
         nodes = _nodes(program, problem, names)
     except JacliError as error:
         raise _about_the_claim(error, text) from None
-    rows = _rows(program, nodes, ends)
+    rows = _rows(program, nodes, texts)
     lengths = [len(row) for row in rows]
     for index, (before, after) in enumerate(pairwise(lengths), start=1):
         if before != after:
@@ -130,30 +130,54 @@ def _from_objects(given: Any) -> str:
     return ", ".join(map(str, items))
 
 
-def _in_plain_rows(text: str) -> tuple[str, list[int]]:
-    """The claim as one list of entries, every character in its place, and where the rows end.
+def _in_plain_rows(text: str) -> tuple[str, list[list[str]]]:
+    """The claim as one list of entries, every character in its place, and the texts of each row's entries.
 
     Statements keep their ends; other line ends and semicolons outside brackets become commas.
     """
-    characters = list(_without_wrapping(text))
-    ends: list[int] = []
-    start, depth = 0, 0
-    for place, char in enumerate([*characters, "\n"]):
-        depth += (char in "([{") - (char in ")]}")
-        if char not in ";\n" or (depth > 0 and place < len(characters)):
+    plain = _without_wrapping(text)
+    characters = list(plain)
+    rows: list[list[str]] = []
+    last = None
+    for start, stop in _lines(plain):
+        part = plain[start:stop]
+        if _STATEMENT.match(part):
             continue
-        part = "".join(characters[start:place])
-        if part.strip().rstrip(",").strip() and not _STATEMENT.match(part):
-            characters[start:place] = part.rstrip().removesuffix(",").ljust(len(part))
-            ends.append(place)
-        elif place < len(characters) and not _STATEMENT.match(part):
-            characters[place] = " "
-        start = place + 1
-    for place in ends[:-1]:
-        characters[place] = ","
-    if ends:
-        characters[ends[-1] :] = " " * (len(characters) - ends[-1])
-    return "".join(characters), ends
+        entries = part.rstrip().removesuffix(",")
+        characters[start:stop] = entries.ljust(len(part))
+        if entries.strip():
+            rows.append(_entries(entries))
+            if last is not None:
+                characters[last] = ","
+            last = stop
+        elif stop < len(plain):
+            characters[stop] = " "
+    if last is not None:
+        characters[last:] = " " * (len(characters) - last)
+    return "".join(characters), rows
+
+
+def _lines(text: str) -> list[tuple[int, int]]:
+    """The ranges between semicolons and line ends outside brackets."""
+    ranges, start, depth = [], 0, 0
+    for place, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char in ";\n" and depth <= 0:
+            ranges.append((start, place))
+            start = place + 1
+    return [*ranges, (start, len(text))]
+
+
+def _entries(row: str) -> list[str]:
+    """What stands between the commas outside brackets."""
+    parts, depth = [""], 0
+    for char in row:
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts]
 
 
 def _without_wrapping(text: str) -> str:
@@ -207,22 +231,23 @@ def _nodes(program: Program, problem: Problem, names: Mapping[str, tuple[int, ..
     return [values[node] for node in program.outputs]
 
 
-def _rows(program: Program, values: Sequence[Any], ends: Sequence[int]) -> list[tuple[Written, ...]]:
+def _rows(program: Program, values: Sequence[Any], texts: Sequence[Sequence[str]]) -> list[tuple[Written, ...]]:
     """The entries row by row. An output may be an array: a whole row, or the whole matrix."""
-    rows: list[list[Written]] = [[] for _ in ends]
-    spread: list[tuple[Written, ...]] = []
-    for output, value in zip(program.outputs, values, strict=True):
-        text = program.source(output)
-        row = next(k for k, end in enumerate(ends) if program.nodes[output].span.stop <= end or k == len(ends) - 1)
-        shape: tuple[int, ...] = getattr(value, "shape", ())
-        if len(shape) > 2:
-            raise JacliError("a claim is a matrix, and this array has more than two axes", kind="shape")
-        parts = _parts(program, output, value)
-        if len(shape) == 2:
-            spread += [tuple(parts[i : i + shape[1]]) for i in range(0, len(parts), shape[1])]
-        else:
-            rows[row] += parts if shape else [Written(text, parts[0].node)]
-    return spread + [tuple(row) for row in rows if row]
+    rows: list[tuple[Written, ...]] = []
+    given = iter(zip(program.outputs, values, strict=True))
+    for line in texts:
+        row: list[Written] = []
+        for text, (output, value) in zip(line, given, strict=False):
+            shape: tuple[int, ...] = getattr(value, "shape", ())
+            if len(shape) > 2:
+                raise JacliError("a claim is a matrix, and this array has more than two axes", kind="shape")
+            parts = _parts(program, output, value) if shape else [Written(text, value.node)]
+            if len(shape) == 2:
+                rows += [tuple(parts[i : i + shape[1]]) for i in range(0, len(parts), shape[1])]
+            else:
+                row += parts
+        rows += [tuple(row)] if row else []
+    return rows
 
 
 def _parts(program: Program, output: int, value: Any) -> list[Written]:

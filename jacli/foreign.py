@@ -116,8 +116,8 @@ def load(spec: str) -> Function:
     function = getattr(module, name, None)
     if not callable(function):
         known = sorted(key for key, value in vars(module).items() if inspect.isfunction(value))
-        hint = f"its functions are {', '.join(known[:12])}" if known else None
-        raise JacliError(f"{place} has no function {name}", None, hint, kind="torch")
+        listed = f"its functions are {', '.join(known[:12])}" if known else None
+        raise JacliError(f"{place} has no function {name}", None, listed, kind="torch")
     return Function(name, path, function)
 
 

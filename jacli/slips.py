@@ -104,7 +104,7 @@ class Slips:
         return self._reordered(0) or self._reordered(1)
 
     def _mirrored(self, i: int, j: int) -> bool:
-        return self._explains(i, j, lambda view: view.true[j][i])
+        return self._explains(i, j, [view.true[j][i] for view in self.views])
 
     def _complete(self) -> bool:
         return all(number is not None for view in self.views for row in (*view.true, *view.claimed) for number in row)
@@ -131,8 +131,8 @@ class Slips:
 
     def _line_fits(self, axis: int, claimed: int, true: int, n: int) -> bool:
         if axis == 0:
-            return self._explains(claimed, n, lambda view: view.true[true][n])
-        return self._explains(n, claimed, lambda view: view.true[n][true])
+            return self._explains(claimed, n, [view.true[true][n] for view in self.views])
+        return self._explains(n, claimed, [view.true[n][true] for view in self.views])
 
     # ---- one entry
 
@@ -144,29 +144,30 @@ class Slips:
 
     def _candidates(self, i: int, j: int) -> Iterator[str]:
         yield from self._chain(i, j)
-        if self._explains(i, j, lambda view: _times(view.true[i][j], Fraction(-1))):
+        if self._explains(i, j, self._scaled(i, j, Fraction(-1))):
             yield "the sign is flipped"
         for factor in _FACTORS:
             for sign in (1, -1):
-                if self._explains(i, j, lambda view, q=sign * factor: _times(view.true[i][j], q)):  # type: ignore[misc]
+                if self._explains(i, j, self._scaled(i, j, sign * factor)):
                     yield _factor_words(factor) + (", and the sign is flipped" if sign < 0 else "")
         yield from self._elsewhere(i, j)
 
+    def _scaled(self, i: int, j: int, factor: Fraction) -> list[Decimal | None]:
+        return [_times(view.true[i][j], factor) for view in self.views]
+
     def _chain(self, i: int, j: int) -> Iterator[str]:
         """A factor that the chain rule asks for, and the claim has not, or has twice."""
+        true = [view.true[i][j] for view in self.views]
         for node, source in self.inner[i].items():
-            slopes = [self._slope(view, node, j) for view in self.views]
-            if any(slope is None or not slope for slope in slopes) or all(slope == 1 for slope in slopes):
+            slopes = [view.place.number(view.place.gradient(node)[j]) for view in self.views]
+            if not all(slopes) or all(slope == 1 for slope in slopes):
                 continue
-            at = dict(zip(map(id, self.views), slopes, strict=True))
-            which = f" ({slopes[0]})" if len(set(slopes)) == 1 and _short(slopes[0]) else ""
-            if self._explains(i, j, lambda view, at=at: _over(view.true[i][j], at[id(view)])):  # type: ignore[misc]
+            constant = len(set(slopes)) == 1
+            which = f" ({slopes[0]})" if constant and _short(slopes[0]) else ""
+            if self._explains(i, j, list(map(_over, true, slopes))):
                 yield f"the chain rule's factor is missing: the derivative of the inner {source}{which}"
-            elif self._explains(i, j, lambda view, at=at: _product(view.true[i][j], at[id(view)])):  # type: ignore[misc]
-                yield f"the derivative of the inner {source}{which} is there twice"
-
-    def _slope(self, view: View, node: int, j: int) -> Decimal | None:
-        return view.place.number(view.place.gradient(node)[j])
+            elif not constant and self._explains(i, j, list(map(_product, true, slopes))):
+                yield f"the derivative of the inner {source} is there twice"
 
     def _elsewhere(self, i: int, j: int) -> Iterator[str]:
         """Another entry, or the output itself, in the place of this one."""
@@ -176,20 +177,20 @@ class Slips:
             self.label(k, m)
             for k in range(len(self.rows))
             for m in range(len(self.rows[0]))
-            if self._explains(i, j, lambda view, k=k, m=m: view.true[k][m])  # type: ignore[misc]
+            if self._explains(i, j, [view.true[k][m] for view in self.views])
         ]
         if len(found) == 1:
             yield f"this is {found[0]}"
         for node, name in self.outputs.items():
-            if self._explains(i, j, lambda view, node=node: view.place.number(node)):  # type: ignore[misc]
+            if self._explains(i, j, [view.place.number(node) for view in self.views]):
                 yield f"this is {name} itself, not its derivative"
 
-    def _explains(self, i: int, j: int, would: Callable[[View], Decimal | None]) -> bool:
-        """Whether the entry would be right at every place if the truth were another number."""
+    def _explains(self, i: int, j: int, would: Sequence[Decimal | None]) -> bool:
+        """Whether the entry would be right at every place if the truth were another number, one a view."""
         written = self.rows[i][j]
         return all(
-            (number := would(view)) is not None and self.matching.fits(written, view.claimed[i][j], number)
-            for view in self.views
+            number is not None and self.matching.fits(written, view.claimed[i][j], number)
+            for view, number in zip(self.views, would, strict=True)
         )
 
 

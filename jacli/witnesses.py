@@ -30,6 +30,9 @@ MOST_OPERATIONS = 400_000
 #: Two numbers of exact readings are the same to this relative difference: one is rounded to 20 digits.
 _SAME = Decimal("1e-18")
 
+#: Differences see every kink whose slopes differ by this much relative to their sizes.
+_WIDE_KINK = 1e-2
+
 _CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 Grid = Sequence[Sequence[Any]]
@@ -40,10 +43,14 @@ Grid = Sequence[Sequence[Any]]
 
 @contextmanager
 def _duals() -> Iterator[Any]:
+    import warnings
+
     from torch.autograd import forward_ad
 
-    with forward_ad.dual_level():
-        yield forward_ad
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch, of its own compiler, at the first use
+        with forward_ad.dual_level():
+            yield forward_ad
 
 
 def forward_column(
@@ -113,8 +120,14 @@ def _across(problem: Problem, columns: Sequence[Sequence[Any] | None]) -> Grid:
     return [[None if column is None else column[i] for column in columns] for i in range(problem.output_size)]
 
 
-def _settled_forward(problem: Problem, entries: Sequence[Sequence[Entry]]) -> Grid:
-    rows = [list(row) for row in _forward(problem)]
+def _settled_forward(problem: Problem, exact: Exact, entries: Sequence[Sequence[Entry]]) -> Grid:
+    """Forward mode, as reverse mode is settled: 0 where the program cannot depend on the column, for zero times nan
+    is nan, and entries computed in single numbers where whole arrays gave nan for a finite truth.
+    """
+    rows = [
+        [value if node in reached or value is None else 0.0 for node, value in zip(exact.columns, row, strict=True)]
+        for reached, row in zip(exact.reached, _forward(problem), strict=True)
+    ]
     doubtful = [
         (i, j)
         for i, row in enumerate(rows)
@@ -193,7 +206,7 @@ def hear(problem: Problem, exact: Exact, entries: Sequence[Sequence[Entry]], tol
     notes = []
     forward, slopes = nobody, nobody
     if length * count <= MOST_OPERATIONS:
-        forward = _settled_forward(problem, entries)
+        forward = _settled_forward(problem, exact, entries)
     else:
         notes.append("forward mode was not asked: the program is too long for one pass a variable")
     if length * count * 2 * len(differences.steps(1.0)) <= MOST_OPERATIONS:
@@ -225,7 +238,7 @@ def weigh(
         for j, entry in enumerate(entries[index]):
             slope = slopes[index][j] or Slope()
             said = _witness(entry, forward[index][j], formulas[j], slope)
-            row.append(court.judged(entry, said, index, j))
+            row.append(court.judged(entry, said, slope, (index, j)))
         rows.append(row)
     return Testimony(
         tuple(tuple(entry for entry, _ in row) for row in rows),
@@ -274,11 +287,14 @@ class _Court:
     names: Mapping[str, str]
     function: str | None
 
-    def judged(self, entry: Entry, said: Witness, row: int, column: int) -> tuple[Entry, Witness]:
+    def judged(self, entry: Entry, said: Witness, slope: Slope, place: tuple[int, int]) -> tuple[Entry, Witness]:
         """The entry with the reason for every difference, and its witnesses with those to blame."""
+        if not self.function and (_invented_kink(entry, said, slope) or _alone(entry, said)):
+            accused = replace(entry, status="disagree", reason=self._accused_proof(entry, said))
+            return accused, replace(said, blamed=("proved",))
         if entry.exact is None:
             return entry, said
-        suspects = [name for name in ("reverse", "forward", "sympy") if self._differs(name, entry, said, row, column)]
+        suspects = [name for name in ("reverse", "forward", "sympy") if self._differs(name, entry, said, *place)]
         if not suspects:
             return entry, said
         alarm = "reverse" in suspects or "forward" in suspects
@@ -288,7 +304,7 @@ class _Court:
             reasons.append(self._something_else(said))
         elif "reverse" in suspects and _against_the_proof(said):
             blamed = ["proved"]
-            reasons.append(self._accused_proof(said))
+            reasons.append(self._accused_proof(entry, said))
         else:
             blamed = suspects
             reasons += [self._accused(name, said, blamed) for name in blamed]
@@ -324,11 +340,12 @@ class _Court:
         where = " here" if str(told) == "nan" else ""
         return f"{self.names[name]} {verb} {told}{where}; the proved value is {said.proved}{support}"
 
-    def _accused_proof(self, said: Witness) -> str:
-        others = [name for name in ("sympy", "differences") if _side(said, name) == "torch"]
+    def _accused_proof(self, entry: Entry, said: Witness) -> str:
+        others = [name for name in ("sympy", "differences") if entry.exact is None or _side(said, name) == "torch"]
         names = [self.names[name] for name in ("reverse", *others)]
+        proved = said.proved or "{} on the left and {} on the right".format(*(entry.one_sided or (None, None)))
         return (
-            f"the proof says {said.proved}, but {_listed(names)} say {said.reverse!r}: the proof is wrong, which is a "
+            f"the proof says {proved}, but {_listed(names)} say {said.reverse!r}: the proof is wrong, which is a "
             "bug in jacli; please report it"
         )
 
@@ -375,6 +392,26 @@ def _against_the_proof(said: Witness) -> bool:
         return False
     sides = {_side(said, name) for name in ("sympy", "differences")}
     return "torch" in sides and "proved" not in sides
+
+
+def _alone(entry: Entry, said: Witness) -> bool:
+    """Nobody says what was proved: torch, SymPy and the differences agree on something else."""
+    off = entry.exact is not None and entry.status != "agree"
+    return off and all(_side(said, name) == "torch" for name in ("sympy", "differences"))
+
+
+def _invented_kink(entry: Entry, said: Witness, slope: Slope) -> bool:
+    """A proved kink, wide enough to be seen by differences, where everybody sees one smooth slope."""
+    if entry.status != "kink" or entry.one_sided is None or said.sympy in (None, "nan") or said.difference is None:
+        return False
+    left, right = (float(side) if side is not None else math.nan for side in entry.one_sided)
+    wide = abs(right - left) > max(_WIDE_KINK * (abs(left) + abs(right)), 1000 * slope.error)
+    near = 1e-6 * abs(said.reverse) + 4 * slope.error
+    return (
+        wide
+        and slope.sides is None
+        and all(abs(float(told) - said.reverse) <= near for told in (said.sympy, said.difference) if told is not None)
+    )
 
 
 def _supports(said: Witness, name: str) -> bool:

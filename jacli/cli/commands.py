@@ -53,9 +53,11 @@ QUIET = Option("--quiet", "Print nothing: the exit status tells.")
 POINTS = Option("--points", "Many points: a csv, tsv, jsonl, npy or parquet file, or - for a stream.", "FILE")
 STRICT = Option("--strict", "With --points: stop at the first line that is no point.")
 RESUME = Option("--resume", "With --points: go on with the interrupted file of --output.")
-CHECK = Option("--check", "With --points: prove all points, suspect ones (suspect), or none.", "WHICH")
+CHECK = Option("--check", "Of many points, or a large program, prove all, the suspect ones (suspect), or none.", "WHICH")
 DEVICE = Option("--device", "With --points: cpu or cuda.", "NAME")
 DTYPE = Option("--dtype", "With --points: float64 or float32.", "TYPE")
+
+MOST_DENSE = Option("--most-dense", "Entries of a Jacobian, zeros included, beyond which it is sparse (250000).", "N")
 
 POINTS_ONLY = (STRICT, RESUME, CHECK, DEVICE, DTYPE)
 SOURCE = (FILE, EXPR)
@@ -72,13 +74,14 @@ class Command:
     required: tuple[Option, ...] = ()
     example: str = ""
     points: tuple[Option, ...] = ()
+    large: tuple[Option, ...] = ()
 
     @property
     def options(self) -> tuple[Option, ...]:
         """All its options, in the order of the help."""
         if not self.arguments:
             return VIEW
-        return (*self.arguments, *self.points, *SOURCE, *VIEW)
+        return (*self.arguments, *self.points, *self.large, *SOURCE, *VIEW)
 
     @property
     def takes_expression(self) -> bool:
@@ -89,6 +92,7 @@ class Command:
 CHOICE = (VARS, WRT)
 TOLERANCE = (RTOL, ATOL)
 MANY = (POINTS, *POINTS_ONLY)
+LARGE = (MOST_DENSE,)  # and CHECK, which many points have as well
 
 COMMANDS = {
     command.name: command
@@ -100,6 +104,7 @@ COMMANDS = {
             (AT,),
             'jacli jacobian "x0**2+x1, x1**3+2*x0" --at 2,4',
             MANY,
+            LARGE,
         ),
         Command(
             "vjp",
@@ -108,6 +113,7 @@ COMMANDS = {
             (AT, WEIGHTS),
             'jacli vjp "x0**2+x1, x1**3+2*x0" --at 2,4 --weights 1,2',
             MANY,
+            LARGE,
         ),
         Command(
             "jvp",
@@ -116,6 +122,7 @@ COMMANDS = {
             (AT, TANGENT),
             'jacli jvp "x*y, sin(x)" --at 1,2 --tangent 1,0',
             MANY,
+            LARGE,
         ),
         Command(
             "grad",
@@ -124,6 +131,7 @@ COMMANDS = {
             (AT,),
             'jacli grad "x*exp(-y)" --at x=1,y=0',
             MANY,
+            LARGE,
         ),
         Command(
             "hessian",
@@ -139,13 +147,21 @@ COMMANDS = {
             (AT, TANGENT, *CHOICE, *TOLERANCE),
             (AT, TANGENT),
             'jacli hvp "x**2*y" --at 1,2 --tangent 1,0',
+            large=(CHECK, MOST_DENSE),
         ),
         Command(
             "check",
-            "The verdict on a derivative, witness by witness, or on one derived by hand.",
+            "The verdict on a derivative, or on one derived by hand.",
             (AT, CLAIM, TRIALS, WEIGHTS, TORCH, *CHOICE, *TOLERANCE),
             (AT,),
             'jacli check "x0**2+x1, x1**3+2*x0" --at 2,4 --claim "2*x0, 1; 2, 3*x1**2"',
+        ),
+        Command(
+            "sparsity",
+            "Which entries of the Jacobian can differ from zero; numbers need no point.",
+            (AT, *CHOICE),
+            (),
+            'jacli sparsity "x0**2+x1, x1**3+2*x0"',
         ),
         Command(
             "backward",
