@@ -214,9 +214,16 @@ def _proofs(exact: Exact, node: int, reached: set[int]) -> Proofs:
     return [found.get(column) for column in exact.columns]
 
 
+#: What is proved of an entry that the program cannot depend on.
+_NOTHING = verify.Proof("smooth", "0")
+
+
 def judged_rows(exact: Exact, rows: Sequence[Sequence[float]], tolerance: Tolerance) -> tuple[tuple[Entry, ...], ...]:
     """The Jacobian's entries, the floats given: they need not come from the program itself."""
-    return tuple(_row(exact, index, row, _row_proofs(exact, index), tolerance) for index, row in enumerate(rows))
+    return tuple(
+        _row(exact, index, row, [proof or _NOTHING for proof in _row_proofs(exact, index)], tolerance)
+        for index, row in enumerate(rows)
+    )
 
 
 def _row(exact: Exact, index: int, values: Sequence[float], proofs: Proofs, tolerance: Tolerance) -> tuple[Entry, ...]:
