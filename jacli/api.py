@@ -1,17 +1,37 @@
-"""The same work as the command line's, without a process. See ``docs/python.md``."""
+"""The same work as the command line's, without a process. See ``docs/python.md``.
+
+Each function first reads and binds its request, and then imports what computes: a refusal costs no torch or SymPy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from jacli import sparse
 from jacli.errors import JacliError
 from jacli.language.parser import read
-from jacli.problem import Problem, Tolerance, prepare, read_vector
+from jacli.problem import Problem, Tolerance, bound, prepare, read_vector
 from jacli.result import Result
 
-__all__ = ["backward", "check", "grad", "hessian", "hvp", "jacobian", "jvp", "read", "vjp"]
+if TYPE_CHECKING:
+    from jacli.sparse.result import LargeResult
+    from jacli.sparse.system import System
+
+__all__ = [
+    "backward",
+    "check",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "read",
+    "sparse_jacobian",
+    "sparsity",
+    "vjp",
+]
 
 
 def jacobian(
@@ -22,9 +42,11 @@ def jacobian(
     vars: Any = None,
     weights: Any = None,
     show: Any = (),
+    check: str = "suspect",
+    most_dense: int = sparse.MOST_DENSE,
     rtol: float = 1e-9,
     atol: float = 0.0,
-) -> Result:
+) -> Result | LargeResult:
     """The full Jacobian of a program at a point, and ``weights · J`` when weights are given.
 
     Args:
@@ -35,6 +57,9 @@ def jacobian(
         weights: one number an output entry, flat or in the outputs' shape.
         show: names of statements whose values are wanted too, and the gradients that reach them where there are
             weights, or one scalar output.
+        check: of a large Jacobian: ``suspect`` compares every entry and proves the doubtful ones and a sample,
+            ``all`` proves every entry, ``none`` proves and compares nothing. Small ones are always proved.
+        most_dense: a Jacobian of more entries, zeros included, is large: its result is a sparse ``LargeResult``.
         rtol: relative tolerance; a float agrees when ``|float - exact| <= rtol*|exact| + atol``, or rounding the
             typed numbers to doubles explains the difference.
         atol: absolute tolerance.
@@ -42,10 +67,14 @@ def jacobian(
     Raises:
         JacliError: when the request is wrong; nothing was computed.
     """
+    problem = _read(text, at, vars, wrt, show, most_dense)
+    if not isinstance(problem, Problem):
+        from jacli.sparse import commands
+
+        return commands.jacobian(problem, Tolerance(rtol, atol), check, weights)
+    row = None if weights is None else _weights(problem, weights)
     from jacli import calculus
 
-    problem = prepare(text, at, vars=vars, wrt=wrt)
-    row = None if weights is None else _weights(problem, weights)
     tell = _shower(problem, show, None if row is None else row.doubles)
     return tell(calculus.jacobian(problem, Tolerance(rtol, atol), row))
 
@@ -58,52 +87,119 @@ def vjp(
     wrt: Any = None,
     vars: Any = None,
     show: Any = (),
+    check: str = "suspect",
+    most_dense: int = sparse.MOST_DENSE,
     rtol: float = 1e-9,
     atol: float = 0.0,
-) -> Result:
+) -> Result | LargeResult:
     """``weights · J``, as torch's ``backward(gradient=weights)`` computes it. Arguments as for ``jacobian``."""
+    problem = _read(text, at, vars, wrt, show, most_dense)
+    if not isinstance(problem, Problem):
+        from jacli.sparse import commands
+
+        return commands.vjp(problem, weights, Tolerance(rtol, atol), check)
+    row = _weights(problem, weights)
     from jacli import calculus
 
-    problem = prepare(text, at, vars=vars, wrt=wrt)
-    row = _weights(problem, weights)
     return _shower(problem, show, row.doubles)(calculus.vjp(problem, row, Tolerance(rtol, atol)))
 
 
 def jvp(
-    text: str, at: Any, tangent: Any, *, wrt: Any = None, vars: Any = None, rtol: float = 1e-9, atol: float = 0.0
-) -> Result:
+    text: str,
+    at: Any,
+    tangent: Any,
+    *,
+    wrt: Any = None,
+    vars: Any = None,
+    check: str = "suspect",
+    most_dense: int = sparse.MOST_DENSE,
+    rtol: float = 1e-9,
+    atol: float = 0.0,
+) -> Result | LargeResult:
     """``J · tangent``; the tangent has one number a variable entry. Arguments as for ``jacobian``."""
+    problem = _read(text, at, vars, wrt, (), most_dense)
+    if not isinstance(problem, Problem):
+        from jacli.sparse import commands
+
+        return commands.jvp(problem, tangent, Tolerance(rtol, atol), check)
     from jacli import calculus
 
-    problem = prepare(text, at, vars=vars, wrt=wrt)
     return calculus.jvp(problem, _tangent(problem, tangent), Tolerance(rtol, atol))
 
 
 def grad(
-    text: str, at: Any, *, wrt: Any = None, vars: Any = None, show: Any = (), rtol: float = 1e-9, atol: float = 0.0
-) -> Result:
+    text: str,
+    at: Any,
+    *,
+    wrt: Any = None,
+    vars: Any = None,
+    show: Any = (),
+    check: str = "suspect",
+    most_dense: int = sparse.MOST_DENSE,
+    rtol: float = 1e-9,
+    atol: float = 0.0,
+) -> Result | LargeResult:
     """The gradient of a program with one scalar output. Arguments as for ``jacobian``."""
+    problem = _read(text, at, vars, wrt, show, most_dense)
+    if not isinstance(problem, Problem):
+        from jacli.sparse import commands
+
+        return commands.grad(problem, Tolerance(rtol, atol), check)
     from jacli import calculus
 
-    problem = prepare(text, at, vars=vars, wrt=wrt)
     return _shower(problem, show)(calculus.grad(problem, Tolerance(rtol, atol)))
 
 
 def hessian(text: str, at: Any, *, wrt: Any = None, vars: Any = None, rtol: float = 1e-9, atol: float = 0.0) -> Result:
     """The second derivatives of a program with one scalar output. Arguments as for ``jacobian``."""
+    problem = prepare(text, at, vars=vars, wrt=wrt)
     from jacli import calculus
 
-    return calculus.hessian(prepare(text, at, vars=vars, wrt=wrt), Tolerance(rtol, atol))
+    return calculus.hessian(problem, Tolerance(rtol, atol))
 
 
 def hvp(
-    text: str, at: Any, tangent: Any, *, wrt: Any = None, vars: Any = None, rtol: float = 1e-9, atol: float = 0.0
-) -> Result:
+    text: str,
+    at: Any,
+    tangent: Any,
+    *,
+    wrt: Any = None,
+    vars: Any = None,
+    check: str = "suspect",
+    most_dense: int = sparse.MOST_DENSE,
+    rtol: float = 1e-9,
+    atol: float = 0.0,
+) -> Result | LargeResult:
     """Hessian times tangent of a program with one scalar output. Arguments as for ``jvp``."""
+    problem = _read(text, at, vars, wrt, (), most_dense)
+    if not isinstance(problem, Problem):
+        from jacli.sparse import commands
+
+        return commands.hvp(problem, tangent, Tolerance(rtol, atol), check)
     from jacli import calculus
 
-    problem = prepare(text, at, vars=vars, wrt=wrt)
     return calculus.hvp(problem, _tangent(problem, tangent), Tolerance(rtol, atol))
+
+
+def sparse_jacobian(
+    text: str, at: Any, *, wrt: Any = None, vars: Any = None, check: str = "suspect"
+) -> LargeResult:
+    """The Jacobian in coordinates, however small: ``result.to_coo()`` is a SciPy array. Arguments as for ``jacobian``.
+
+    Raises:
+        JacliError: when the request is wrong, or the program has no families of rows.
+    """
+    found = jacobian(text, at, wrt=wrt, vars=vars, check=check, most_dense=-1)
+    if isinstance(found, Result):
+        raise JacliError("this program of arrays has no rows that share a formula", kind="limit")
+    return found
+
+
+def sparsity(text: str, at: Any = None, *, wrt: Any = None, vars: Any = None) -> LargeResult:
+    """Which entries of the Jacobian can differ from zero; numbers need no point, arrays need one for their shapes."""
+    from jacli.sparse import commands
+
+    return commands.sparsity(text, at, vars=vars, wrt=wrt)
 
 
 def check(
@@ -140,9 +236,9 @@ def check(
         return foreign.check(torch, text, at, Tolerance(rtol, atol), vars=vars, wrt=wrt, claim=claim, weights=weights)
     if text is None:
         raise JacliError("an expression is missing", kind="request")
+    problem = prepare(text, at, vars=vars, wrt=wrt)
     from jacli import checking
 
-    problem = prepare(text, at, vars=vars, wrt=wrt)
     row = None if weights is None else _weights(problem, weights)
     return checking.check(problem, Tolerance(rtol, atol), row, claim, trials)
 
@@ -175,9 +271,9 @@ def backward(
     Raises:
         JacliError: what torch would refuse, and every wrong request; nothing was computed.
     """
+    problem = prepare(text, at, vars=vars, wrt=wrt)
     from jacli import backprop
 
-    problem = prepare(text, at, vars=vars, wrt=wrt)
     return backprop.backward(
         problem,
         (gradients,) if isinstance(gradients, str) else gradients,
@@ -205,6 +301,19 @@ def _shower(problem: Problem, show: Any, weights: Sequence[float] | None = None)
         return replace(result, shown=intermediate.shown(graph, names, gradients))
 
     return add
+
+
+def _read(text: str, at: Any, vars: Any, wrt: Any, show: Any, most_dense: int) -> Problem | System:
+    """A problem to prove entry by entry, or a large one as a system of families."""
+    large = sparse.from_text(text, at, most_dense, vars=vars, wrt=wrt)
+    if large is None:
+        found = bound(text, at, vars=vars, wrt=wrt)
+        large = sparse.from_arrays(found, most_dense)
+        if large is None:
+            return found.problem()
+    if show:
+        raise JacliError("statements of a large program are not shown", None, "ask without --show", kind="option")
+    return large
 
 
 def _weights(problem: Problem, given: Any) -> Any:

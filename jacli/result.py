@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from jacli.findings import Findings
 
@@ -235,6 +235,8 @@ class Result:
     form.
     """
 
+    large: ClassVar[bool] = False
+
     command: str
     text: str
     outputs: tuple[Named, ...]
@@ -252,6 +254,11 @@ class Result:
     shown: tuple[Shown, ...] = ()  # intermediate results that were asked for
     findings: Findings | None = None  # of ``check``
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether every entry agrees: exit status 0."""
+        return self.verdict == "agree"
 
     @property
     def verdict(self) -> str:

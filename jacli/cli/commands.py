@@ -53,7 +53,7 @@ QUIET = Option("--quiet", "Print nothing: the exit status tells.")
 POINTS = Option("--points", "Many points: a csv, tsv, jsonl, npy or parquet file, or - for a stream.", "FILE")
 STRICT = Option("--strict", "With --points: stop at the first line that is no point.")
 RESUME = Option("--resume", "With --points: go on with the interrupted file of --output.")
-CHECK = Option("--check", "Of many points, or a large program, prove all, the suspect ones (suspect), or none.", "WHICH")
+CHECK = Option("--check", "Of many points or a large program: prove all, the suspect (suspect), or none.", "WHICH")
 DEVICE = Option("--device", "With --points: cpu or cuda.", "NAME")
 DTYPE = Option("--dtype", "With --points: float64 or float32.", "TYPE")
 
@@ -158,7 +158,7 @@ COMMANDS = {
         ),
         Command(
             "sparsity",
-            "Which entries of the Jacobian can differ from zero; numbers need no point.",
+            "Which entries of the Jacobian can be non-zero.",
             (AT, *CHOICE),
             (),
             'jacli sparsity "x0**2+x1, x1**3+2*x0"',

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from jacli.cli import ALL_AGREE, SOME_DO_NOT, streams
-from jacli.cli.commands import POINTS_ONLY, Command
+from jacli.cli.commands import CHECK, POINTS_ONLY, Command
 from jacli.cli.request import View, arguments_of, text_of, view_of
 from jacli.errors import JacliError
 from jacli.render import FORMATS, Format
@@ -75,9 +75,9 @@ def _check(command: Command, given: Mapping[str, Any]) -> None:
 
 
 def refuse_without_points(given: Mapping[str, Any]) -> None:
-    """Options that only mean something beside ``--points``."""
+    """Options that only mean something beside ``--points``; ``--check`` is for large programs, too."""
     for option in POINTS_ONLY:
-        if given.get(option.key):
+        if option is not CHECK and given.get(option.key):
             raise JacliError(f"{option.name} goes with --points", kind="option")
 
 

@@ -53,14 +53,34 @@ def compute(command: Command, given: Given) -> int:
             raise JacliError(
                 f"{command.name} needs {option.name}", hint=f"for example: {command.example}", kind="option"
             )
-    arguments = arguments_of(command, given)
+    arguments = arguments_of(command, given) | _for_large(command, given, view.format)
     with opened(view) as write:
         text = None if _needs_no_text(given) else text_of(command, given)
         result = _ask(command.name, text, arguments)
         for remark in result.remarks:
             view.remark(remark)
         write(render(result, view.format.name, view.options))
-    return ALL_AGREE if result.verdict == "agree" else SOME_DO_NOT
+    return ALL_AGREE if result.satisfied else SOME_DO_NOT
+
+
+def _for_large(command: Command, given: Given, chosen: Format) -> dict[str, Any]:
+    """What only large programs look at; a sparse format makes every program large."""
+    found: dict[str, Any] = {}
+    if not command.large:
+        if chosen.sparse and command.name != "sparsity":
+            raise JacliError(f"{command.name} gives no sparse matrix", hint="use --format csv or json", kind="option")
+        return found
+    if given["check"] is not None:
+        found["check"] = given["check"]
+    if given["most_dense"] is not None:
+        found["most_dense"] = _count("most-dense", given["most_dense"])
+    return found | {"most_dense": -1} if chosen.sparse else found
+
+
+def _count(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise JacliError(f"--{name} is a whole number from 0 up, not {text}", kind="option")
+    return int(text)
 
 
 def _needs_no_text(given: Given) -> bool:

@@ -45,6 +45,10 @@ class _Footnotes:
 
 def sections(result: Result, options: Options) -> list[Section]:
     """Everything that ``result`` holds, from the question to the verdict."""
+    if result.large:
+        from jacli.render import large
+
+        return large.sections(result, options)  # type: ignore[arg-type]
     footnotes = _Footnotes()
     drawn: list[Section] = [_question(result, options), _values(result, options, footnotes)]
     drawn += [*calls(result, options), *intermediates(result, options)]

@@ -3,4 +3,48 @@
 One idea carries all of it: a ``Family`` is one formula and many rows. Equations of equal shape in a text are one,
 ``{x[i+1] - x[i] for i in 0:n-1}`` is one, a slice expression ``x[1:] - x[:-1]`` is one. A family is evaluated once
 and differentiated once, for all its rows.
+
+This file imports nothing heavy: small problems pass by it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jacli.problem import Bound
+    from jacli.sparse.system import System
+
+#: A Jacobian with more entries than this, zeros included, is sparse unless another limit is asked for.
+MOST_DENSE = 250_000
+
+#: Text at least this long is cut into equations before it is parsed, in characters.
+LONG_TEXT = 4_000
+
+
+def from_text(text: str, at: Any, most_dense: int, *, vars: Any = None, wrt: Any = None) -> System | None:
+    """A system of the equations of a long text, or None when the ordinary way is the right one.
+
+    Args:
+        text, at, vars, wrt: as for ``jacli.jacobian``.
+        most_dense: how many entries a Jacobian may have that is not sparse.
+
+    Raises:
+        JacliError: where anything does not fit.
+    """
+    if not isinstance(text, str) or (len(text) < LONG_TEXT and most_dense >= MOST_DENSE):
+        return None
+    from jacli.sparse import system
+
+    found = system.from_text(text, at, vars=vars, wrt=wrt)
+    return found if found is not None and found.rows * found.columns > most_dense else None
+
+
+def from_arrays(bound: Bound, most_dense: int) -> System | None:
+    """A system of a program of arrays, or None when it is small, or has no families."""
+    rows, columns = bound.size
+    if rows * columns <= most_dense:
+        return None
+    from jacli.sparse import arrays
+
+    return arrays.system(bound)

@@ -229,7 +229,8 @@ class Checker:
         allowed = self.tolerance.rtol * np.abs(total) + self.tolerance.atol
         exact = (rounded == 0) & (size < 2.0**32)
         sure = error + np.where(exact, 0.0, size * 2.0**-51) <= allowed / 4
-        return (doubtful > 0) | ~sure | ~(np.abs(values - total) <= allowed / 2)
+        suspicious: Mask = (doubtful > 0) | ~sure | ~(np.abs(values - total) <= allowed / 2)
+        return suspicious
 
     # ---- proving
 

@@ -87,6 +87,17 @@ class Derived:
         entries = Entries(_joined(rows, np.int64), _joined(columns, np.int64), _joined(values, np.float64))
         return entries if self.system.distinct else summed(entries, self.system.columns)
 
+    def pattern(self) -> Entries:
+        """The places of ``jacobian``, without computing anything; the values are ones."""
+        rows, columns = [], []
+        for family in self.system.families:
+            for place in family.columns.values():
+                kept = place < self.system.columns
+                rows.append(family.rows[kept])
+                columns.append(place[kept])
+        entries = Entries(_joined(rows, np.int64), _joined(columns, np.int64), np.ones(sum(map(len, rows))))
+        return entries if self.system.distinct else summed(entries, self.system.columns)
+
     @property
     def _all_free(self) -> bool:
         return self.system.columns == len(self.point)
@@ -143,7 +154,7 @@ def _joined(pieces: list[Any], kind: Any) -> Any:
 def summed(entries: Entries, columns: int) -> Entries:
     """Entries at the same place added up."""
     keys, places = np.unique(entries.rows * columns + entries.columns, return_inverse=True)
-    values = np.bincount(places.reshape(-1), entries.values, minlength=len(keys))
+    values: Floats = np.bincount(places.reshape(-1), entries.values, minlength=len(keys)).astype(np.float64)
     return Entries(keys // columns, keys % columns, values)
 
 

@@ -140,7 +140,7 @@ class Equations:
         for k, piece in enumerate(pieces[:-1]):
             start += len(piece)
             places[start] = k
-            start += len(scan.words[scan.ids[first + k]])
+            start += len(scan.words[scan.ids[first + k].item()])
         return places
 
     def _shape(self, program: Program, places: dict[int, int], free: dict[int, int], equations: Ints, words: Ints) -> Shape:

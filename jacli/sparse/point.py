@@ -154,6 +154,16 @@ def _doubles(item: Item) -> Floats:
         raise
 
 
+def unknown(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> Values:
+    """Variables of these shapes that have no values."""
+    flat = np.full(sum(map(math.prod, shapes)), np.nan)
+    return Values(names, shapes if any(shapes) else None, flat, _no_value)
+
+
+def _no_value(tape: Tape, _: int, __: int) -> int:
+    raise AssertionError(f"there is no point to compute {len(tape.ops)} operations at")
+
+
 @dataclass(frozen=True, eq=False)
 class Space:
     """Variables at their values: what every column of a Jacobian stands for.
@@ -182,9 +192,11 @@ class Space:
 
     @cached_property
     def position(self) -> dict[str, int]:
+        """Which variable a name is."""
         return {name: k for k, name in enumerate(self.names)}
 
     def shape(self, variable: int) -> tuple[int, ...]:
+        """The shape of the k-th variable."""
         return () if self.shapes is None else self.shapes[variable]
 
     @cached_property

@@ -17,11 +17,9 @@ from jacli.language.syntax import natural_key
 from jacli.result import entry_names
 from jacli.sparse.equations import Equations, NotScalar, families
 from jacli.sparse.family import Family, Ints
-from jacli.sparse.point import Space, Values, as_vector, read_values, space
+from jacli.sparse.point import Space, Values, as_vector, read_values, space, unknown
 from jacli.sparse.scan import Scan, scan
 
-#: Text at least this long is looked at for equations of equal shape before it is parsed, in characters.
-LONG_TEXT = 4_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +60,7 @@ class System:
 
     @property
     def columns(self) -> int:
+        """How many entries the variables differentiated have together."""
         return self.space.columns
 
 
@@ -71,14 +70,16 @@ def from_text(text: str, at: Any, *, vars: Any = None, wrt: Any = None) -> Syste
     Raises:
         JacliError: where the text, the point or the names do not fit.
     """
-    found = scan(text) if len(text) >= LONG_TEXT else None
+    found = scan(text)
     if found is None:
         return None
-    values = read_values(at)
+    values = read_values(at) if at is not None else None
     order = read_names(vars, "--vars") if vars is not None else None
-    equations = Equations(found, {*(values.names or ()), *(order or ())})
+    equations = Equations(found, {*(values.names or () if values else ()), *(order or ())})
     try:
         used = _names(equations)
+        if values is None:
+            values = _of_any_value(order or _in_natural_order(used), equations)
         names, values = _bound(used, values, order, equations)
         variables = space(values, names, read_names(wrt, "--wrt") if wrt is not None else None)
         columns = _columns(equations, variables)
@@ -94,6 +95,17 @@ def _names(equations: Equations) -> dict[str, int]:
     """The variables used, each with a word (its own or of an entry) that stands for it."""
     words = equations.scan.words
     return {words[word].partition("[")[0]: word for word in reversed(equations.variables.tolist())}
+
+
+def _of_any_value(names: Sequence[str], equations: Equations) -> Values:
+    """Variables without values, their shapes large enough for every entry that is named."""
+    entries: dict[str, list[tuple[int, ...]]] = {name: [] for name in names}
+    for word in equations.variables.tolist():
+        name, bracket, inside = equations.scan.words[word].partition("[")
+        if bracket and name in entries:
+            entries[name].append(tuple(int(k) for k in inside[:-1].split(",")))
+    shapes = tuple(tuple(max(sizes) + 1 for sizes in zip(*entries[name], strict=False)) for name in names)
+    return unknown(tuple(names), shapes)
 
 
 def _output_names(found: Scan, used: dict[str, int]) -> tuple[str, ...]:
