@@ -19,7 +19,7 @@ POINT_STATUSES = (*STATUSES, "unchecked")
 AGREE, ROUNDING, UNCHECKED = (POINT_STATUSES.index(name) for name in ("agree", "rounding", "unchecked"))
 
 #: Points that are computed together: few enough to stay in the processor's cache.
-TOGETHER = 4096
+TOGETHER = 8192
 _MOST_NUMBERS = 1 << 22
 
 #: Different ways through a program's choices that get formulas of their own.
@@ -27,6 +27,9 @@ _MOST_ROUTES = 64
 
 #: How many units of the last place one operation may cost.
 _SAFETY = 8
+
+#: Keeps a difference relative to zero finite.
+_TINY = 1e-300
 
 #: What agreement means for single precision where nothing else is asked for.
 SINGLE_RTOL = 1e-4
@@ -109,8 +112,8 @@ class Bulk:
         count = columns.shape[1]
         dtype = np.float32 if self.single else np.float64
         answer = Answer(
-            np.empty((count, len(self.task.outputs)), dtype),
-            np.empty((count, len(self.task.entries)), dtype),
+            np.empty((len(self.task.outputs), count), dtype).T,  # columns are filled, and rows are read once
+            np.empty((len(self.task.entries), count), dtype).T,
             np.full(count, AGREE, np.uint8),
             np.zeros(count),
             (),
@@ -132,41 +135,41 @@ class Bulk:
         else:
             values, entries = self.autograd(columns.float() if self.single else columns)
             self._compare(answer, suspect, rows, columns, values, entries, route)
-        answer.values[rows] = values.T.cpu().numpy()
-        answer.entries[rows] = entries.T.cpu().numpy()
+        answer.values.T[:, rows] = values.cpu().numpy()
+        answer.entries.T[:, rows] = entries.cpu().numpy()
 
     def _compare(
         self, answer: Answer, suspect: Any, rows: Any, columns: Any, values: Any, entries: Any, route: Route
     ) -> None:
         """Torch's derivative beside the formulas', and both beside the formulas' in the machine's second gait.
 
-        A comparison with nan is false: whatever is not finite is suspicious.
+        Whatever is not finite makes a difference nan, which is suspicious.
         """
-        t = torch()
         _, formulas, switches = route(columns)
-        _, nudged, moved = route(columns, nudged=True)
-        size = formulas.abs()
-        loss = nudged.sub_(formulas).abs_().mul_(_SAFETY / ENLARGED)  # what rounding may do to the formulas
-        off = (entries.double() - formulas).abs_()
-        allowed = size * (self._rtol / 2) + self.task.atol
-        finite = t.isfinite(values).all(0) & t.isfinite(entries).all(0)
+        _, loss, moved = route(columns, nudged=True)
+        loss.sub_(formulas).abs_().mul_(_SAFETY / ENLARGED)  # what rounding may do to the formulas
+        off = (entries - formulas).abs_()
+        size = formulas.abs_()
         if self.single:
-            explained = loss * 2.0**29  # the same rounding in single precision
-            close = ((off <= size * self._rtol + self.task.atol) | (off <= explained)) & (loss <= allowed)
-            rounded = (off > size * self._rtol + self.task.atol).any(0)
-            answer.status[rows] = t.where(rounded, ROUNDING, AGREE).cpu().numpy()
-            answer.bounds[rows] = explained.T.cpu().numpy()
+            excess = self._single(answer, rows, off, loss, size)
         else:
-            close = off + loss <= allowed
-        sure = close.all(0) & finite
+            excess = (off + loss).sub_(size * (self.task.rtol / 2) + self.task.atol)
+        sure = _holds(excess) & _holds(values - values)
         for place, place_moved in zip(switches, moved, strict=True):
             sure &= (place != 0) & (place.abs() > 2 * (place_moved - place).abs())
         suspect[rows] = True if self.check == "all" else (~sure).cpu().numpy()
-        answer.gap[rows] = t.where(size > 0, off / size, off).amax(0).cpu().numpy() if len(off) else 0.0
+        if len(off):
+            answer.gap[rows] = off.div_(size.add_(_TINY)).amax(0).cpu().numpy()
 
-    @property
-    def _rtol(self) -> float:
-        return max(self.task.rtol, SINGLE_RTOL) if self.single else self.task.rtol
+    def _single(self, answer: Answer, rows: Any, off: Any, loss: Any, size: Any) -> Any:
+        """What is too much in single precision, entry by entry, and which points rounding explains."""
+        t = torch()
+        rtol = max(self.task.rtol, SINGLE_RTOL)
+        allowed = size * rtol + self.task.atol
+        explained = loss * 2.0**29  # the same rounding in single precision
+        answer.status[rows] = t.where(_holds(off - allowed), AGREE, ROUNDING).cpu().numpy()
+        answer.bounds[rows] = explained.T.cpu().numpy()
+        return t.maximum(off - t.maximum(allowed, explained), loss - allowed / 2)
 
     # ---- choices: points that take the same branches are computed together
 
@@ -213,6 +216,13 @@ class Bulk:
         entries = _derivative(task, tape, outputs, [went[node] for node in task.column_nodes])
         machine = Machine(tape, [*outputs, *entries, *switches], self._names, self.device)
         return Route(machine, len(outputs), len(entries))
+
+
+def _holds(excess: Any) -> Any:
+    """For each point, whether no entry is above zero; nan is."""
+    if not len(excess):
+        return torch().ones(excess.shape[1:], dtype=torch().bool, device=excess.device)
+    return excess.amax(0) <= 0
 
 
 def _conditions(tape: Tape, node: int) -> tuple[int, ...]:

@@ -1,0 +1,224 @@
+"""Many points: jacli beside its peers, in one run, each contender in turn, as ratios.
+
+    python benchmarks/points.py              # in process
+    python benchmarks/points.py --files      # whole files: npy to npy, csv to csv
+    python benchmarks/points.py --memory     # peak memory at 1e5, 1e6 and 1e7 points
+
+jax and symengine take part where they are installed. Every contender must give the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+
+ARM = """
+r = 0.4*cos(q1) + 0.3*cos(q1+q2) + 0.1*cos(q1+q2+q3)
+z = 0.4*sin(q1) + 0.3*sin(q1+q2) + 0.1*sin(q1+q2+q3)
+cos(q0)*r + 0.05*cos(q4)*sin(q5), sin(q0)*r + 0.05*sin(q4)*sin(q5), z + 0.05*cos(q5)
+"""
+PROGRAMS = {
+    "2x2": ("x**2*y, 5*x + sin(y)", 2),
+    "arm 3x6": (ARM, 6),
+    "Broyden 10x10": (
+        ", ".join(
+            f"(3 - 2*x{i})*x{i} + 1" + (f" - x{i - 1}" if i else "") + (f" - 2*x{i + 1}" if i < 9 else "")
+            for i in range(10)
+        ),
+        10,
+    ),
+}
+
+Contender = Callable[[np.ndarray], np.ndarray]
+
+
+def jacli(text: str, count: int, check: str) -> Contender:
+    """Our own, with a check or none."""
+    from jacli.stream.bulk import Bulk
+    from jacli.stream.settle import Settler
+    from jacli.stream.task import prepare
+
+    task = prepare("jacobian", text, None, count)
+    bulk, settle = Bulk(task, check), Settler(task, decimals=False, single=False)
+
+    def compute(points: np.ndarray) -> np.ndarray:
+        parts = []
+        for start in range(0, len(points), bulk.together):
+            part = points[start : start + bulk.together]
+            answer = bulk(part)
+            settle(part, answer)
+            parts.append(answer.entries)
+        return np.concatenate(parts)
+
+    return compute
+
+
+def autograd(text: str, count: int) -> Contender:
+    """Torch alone: one backward pass a row for all points."""
+    import torch
+
+    from jacli.stream.autograd import Autograd
+    from jacli.stream.task import prepare
+
+    task = prepare("jacobian", text, None, count)
+    program = Autograd(task)
+
+    def compute(points: np.ndarray) -> np.ndarray:
+        columns = torch.from_numpy(np.ascontiguousarray(points.T))
+        parts = [program(columns[:, k : k + 4096])[1] for k in range(0, len(points), 4096)]
+        return torch.cat(parts, 1).T.numpy()
+
+    return compute
+
+
+def plain(text: str) -> tuple[str, list[str], list[str]]:
+    """The text as Python, with its outputs and variables."""
+    from jacli.language.parser import read
+
+    program = read(text)
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return "\n".join(lines[:-1]), lines[-1].split(", "), list(program.variables)
+
+
+def jax(text: str, count: int) -> Contender:
+    """``jit(vmap(jacfwd))``."""
+    import jax as j
+
+    j.config.update("jax_enable_x64", val=True)
+    statements, outputs, names = plain(text)
+
+    def function(point):  # noqa: ANN001, ANN202
+        scope = {"sin": j.numpy.sin, "cos": j.numpy.cos} | dict(zip(names, point, strict=True))
+        exec(statements, scope)  # noqa: S102 - this file's own text
+        return j.numpy.stack([eval(output, scope) for output in outputs])  # noqa: S307
+
+    mapped = j.jit(j.vmap(j.jacfwd(function)))
+    return lambda points: np.asarray(mapped(points)).reshape(len(points), -1)
+
+
+def symengine(text: str, count: int) -> Contender:
+    """Symbolic, with common subexpressions, compiled by LLVM."""
+    import symengine as s
+
+    statements, outputs, names = plain(text)
+    scope = {"sin": s.sin, "cos": s.cos} | {name: s.Symbol(name) for name in names}
+    exec(statements, scope)  # noqa: S102 - this file's own text
+    variables = [scope[name] for name in names]
+    entries = [eval(output, scope).diff(v) for output in outputs for v in variables]  # noqa: S307
+    return s.Lambdify(variables, [s.sympify(e) for e in entries], cse=True, backend="llvm")
+
+
+CONTENDERS: dict[str, Callable[[str, int], Contender]] = {
+    "jacli --check none": lambda text, count: jacli(text, count, "none"),
+    "jacli (two readings)": lambda text, count: jacli(text, count, "suspect"),
+    "torch, columns": autograd,
+    "jax": jax,
+    "symengine": symengine,
+}
+
+
+def in_process(size: int) -> None:
+    """Rates a core, relative to jax where it is there, else to torch."""
+    import torch
+
+    torch.set_num_threads(1)
+    for name, (text, count) in PROGRAMS.items():
+        points = np.random.default_rng(0).normal(size=(size, count))
+        rates, reference = {}, None
+        for contender, make in CONTENDERS.items():
+            try:
+                compute = make(text, count)
+                found = np.asarray(compute(points))
+            except (ImportError, ValueError) as missing:
+                print(f"  {contender}: left out ({missing})")
+                continue
+            reference = found if reference is None else reference
+            np.testing.assert_allclose(found.reshape(reference.shape), reference, rtol=1e-9, atol=1e-14)
+            rates[contender] = size / best(lambda: compute(points))  # noqa: B023 - called at once
+        base = "jax" if "jax" in rates else "torch, columns"
+        print(f"{name}: {size} points, relative to {base}")
+        for contender, rate in rates.items():
+            print(f"  {contender:24} {rate / rates[base]:7.2f} x  {rate / 1e6:8.2f} M points/s a core")
+
+
+def best(call: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+    """The shortest of seven, in seconds of one core: on busy machines elapsed time says little."""
+    times = []
+    for _ in range(7):
+        start = clock()
+        call()
+        times.append(clock() - start)
+    return min(times)
+
+
+def files(size: int) -> None:
+    """Whole files in a process of its own, relative to ``import torch``."""
+    base = best(lambda: subprocess.run([sys.executable, "-c", "import torch"], check=True), time.perf_counter)
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "arm.txt"
+        program.write_text(ARM)
+        points = np.random.default_rng(0).normal(size=(size, 6))
+        np.save(f"{folder}/p.npy", points)
+        np.savetxt(f"{folder}/p.csv", points, fmt="%r", delimiter=",")
+        for ending in ("npy", "csv"):
+            for check in ("none", "suspect"):
+                spent = ask(program, f"{folder}/p.{ending}", f"{folder}/o.{ending}", check)[0]
+                print(
+                    f"{ending} to {ending}, --check {check}: {spent:.2f} s, {spent / base:.2f} x import torch, "
+                    f"{size / (spent - base):,.0f} points/s after it"
+                )
+
+
+def ask(program: Path, points: str, output: str, check: str) -> tuple[float, int]:
+    """Seconds and peak KiB of one process."""
+    words = ["jacobian", "--file", str(program), "--points", points, "--output", output, "--check", check]
+    before = time.perf_counter()
+    code = (
+        "import subprocess, sys, resource; subprocess.run(sys.argv[1:], check=True);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, sys.executable, "-m", "jacli", *words],
+        check=True, capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    return time.perf_counter() - before, int(found.stdout)
+
+
+def memory() -> None:
+    """Peak memory must not grow with the number of points."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "p.txt"
+        program.write_text("x*y, sin(x)")
+        for size in (10**5, 10**6, 10**7):
+            np.save(f"{folder}/p.npy", np.random.default_rng(0).normal(size=(size, 2)))
+            _, peak = ask(program, f"{folder}/p.npy", f"{folder}/o.npy", "suspect")
+            print(f"{size:>10,} points: {peak / 1024:.0f} MiB")
+
+
+def main() -> None:
+    """One of the three tables."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--files", action="store_true")
+    options.add_argument("--memory", action="store_true")
+    options.add_argument("--size", type=int, default=200_000)
+    given = options.parse_args()
+    sys.path.insert(0, str(ROOT))
+    if given.files:
+        files(max(given.size, 1_000_000))
+    elif given.memory:
+        memory()
+    else:
+        in_process(given.size)
+
+
+if __name__ == "__main__":
+    main()
