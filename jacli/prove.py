@@ -366,7 +366,7 @@ def _ratio(value: int | Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _rounded(balls: Balls, node: int) -> float:

@@ -67,6 +67,8 @@ def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, 
     if off <= OPERATIONS_FACTOR * Decimal(proof.operations_bound):
         place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
         return "rounding", f"{_surviving(true, off)}: rounding in doubles loses the others{place}"
+    if proof.effect.leaves == "overflow" and value == 0:  # divided by an infinity
+        return "rounding", _leaving(value, proof)
     if proof.at_switch:
         return "rounding", f"{proof.reason}; torch returned {_word(value)}, the slope of one side's formula there"
     return "disagree", f"torch returned {_word(value)}, nothing explains the difference from {proof.exact}"
@@ -82,11 +84,15 @@ def _not_finite(value: float, proof: Proof) -> tuple[str, str]:
     """The verdict on nan or an infinity where there is a true value."""
     returned = f"torch returned {_word(value)}"
     if proof.effect.leaves:
-        size = "large" if proof.effect.leaves == "overflow" else "small"
-        return "rounding", f"{proof.worst_source or 'an operation'} is too {size} for doubles here; {returned}"
+        return "rounding", _leaving(value, proof)
     if proof.at_switch:
         return "rounding", f"{proof.reason}; {returned}"
     return "disagree", f"{returned}, and nothing explains it: the true value is {proof.exact}"
+
+
+def _leaving(value: float, proof: Proof) -> str:
+    size = "large" if proof.effect.leaves == "overflow" else "small"
+    return f"{proof.worst_source or 'an operation'} is too {size} for doubles here; torch returned {_word(value)}"
 
 
 def _word(value: float) -> str:

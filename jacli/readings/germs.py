@@ -113,7 +113,15 @@ class Algebra:
 
     def constant(self, node: int) -> Germ:
         """A germ that is one number."""
-        return ZERO if terms.number(self.tape, node) == 0 else Germ(0, (node,), None)
+        return ZERO if self.exactly(node, 0) else Germ(0, (node,), None)
+
+    def exactly(self, node: int, number: int) -> bool:
+        """Whether a coefficient is this whole number, as far as is seen without a proof."""
+        known = terms.number(self.tape, node)
+        if known is None:
+            value = self.balls.value(node)
+            return type(value) is fmpq and bool(value == number)
+        return known == number
 
     def number(self, value: int | Fraction) -> Germ:
         """A germ that is one known number."""
@@ -247,33 +255,31 @@ class Algebra:
             raise NotRealError("division by zero")
         if a.nothing:
             return ZERO
-        return self.mul(a, self._inverse(b))
-
-    def _inverse(self, b: Germ) -> Germ:
-        """1/b by the recurrence that makes the product 1."""
         first = b.terms[0]
+        scaled = Germ(a.start, tuple(terms.div(self.tape, node, first) for node in a.terms), a.order)
         if len(b.terms) == 1 and b.order is None:
-            return Germ(-b.start, (terms.div(self.tape, self.tape.number(1), first),), None)
-        return self._scaled_power(b, Fraction(-1))
+            return self.mul(scaled, Germ(-b.start, (self.tape.number(1),), None))
+        return self.number(1) if a == b else self.mul(scaled, self._relative_power(b, Fraction(-1)))
 
     def _scaled_power(self, a: Germ, power: Fraction) -> Germ:
-        """``a**power`` for a germ in lead form: its first term's power times ``(1 + u)**power``."""
-        first, exponent = a.terms[0], a.start * power
+        """``a**power`` for a germ in lead form."""
+        return self.times(self._power_of(a.terms[0], power), self._relative_power(a, power))
+
+    def _relative_power(self, a: Germ, power: Fraction) -> Germ:
+        """``(a/c)**power`` with c the first coefficient: a power of s times ``(1 + u)**power``."""
+        exponent = a.start * power
         if exponent.denominator != 1:
             raise RamifyError(exponent.denominator)
         if abs(exponent) > _BEYOND:
             exponent = Fraction(FLAT if exponent > 0 else -FLAT)
-        relative = Germ(0, tuple(terms.div(self.tape, node, first) for node in a.terms[1:]), None)
-        u = self.made(1, list(relative.terms), None if a.order is None else a.order - a.start)
+        relative = [terms.div(self.tape, node, a.terms[0]) for node in a.terms[1:]]
+        u = self.made(1, relative, None if a.order is None else a.order - a.start)
         series = self.compose(_binomial(power, self.count), u)
-        return self.mul(Germ(int(exponent), (self._power_of(first, power),), None), series)
+        return self.mul(Germ(int(exponent), (self.tape.number(1),), None), series)
 
     def _power_of(self, node: int, power: Fraction) -> int:
-        number = terms.number(self.tape, node)
-        if number == 1:
-            return node
-        if power == -1:
-            return terms.div(self.tape, self.tape.number(1), node)
+        if self.exactly(node, 1):
+            return self.tape.number(1)
         if power == Fraction(1, 2):
             return self.tape.add("sqrt", node)
         return self.tape.add("pow", node, self.tape.number(power))
@@ -312,8 +318,10 @@ class Algebra:
     def _power_of_nearly_zero(self, a: Germ, b: Germ) -> Germ:
         exponent, rest = self.split(b)
         side = self.sign_of(exponent) or self.sign(rest)
-        if a.nothing and side > 0:
-            return ZERO
+        if a.nothing:
+            if side > 0:
+                return ZERO
+            raise NotRealError("division by zero")
         if side <= 0 or not rest.nothing:
             raise NoGermError("a logarithm of the distance to the point")
         bound = self.tape.add("floor", terms.mul(self.tape, exponent, self.tape.number(a.start)))
@@ -347,7 +355,7 @@ class Algebra:
 
     def _of(self, op: str, c: int, at_zero: int | None = None) -> int:
         """A function of a constant; its value at 0 may be known."""
-        if at_zero is not None and terms.number(self.tape, c) == 0:
+        if at_zero is not None and self.exactly(c, 0):
             return self.tape.number(at_zero)
         return self.tape.add(op, c)
 
@@ -359,7 +367,7 @@ class Algebra:
         if a.start:
             raise NoGermError("a logarithm of the distance to the point")
         c, u = self.split(a)
-        constant = self.tape.number(0) if terms.number(self.tape, c) == 1 else self.tape.add("log", c)
+        constant = self.tape.number(0) if self.exactly(c, 1) else self.tape.add("log", c)
         return self.add(self.constant(constant), self.compose(_LOG1P(self.count), self.div(u, self.constant(c))))
 
     def sqrt(self, a: Germ) -> Germ:

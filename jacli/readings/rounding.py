@@ -104,7 +104,7 @@ class Rounding:
             size = abs(self._float(node))
             if size > _LARGEST:
                 return "overflow", node
-            if size < _NORMAL and small is None and not is_zero(self.balls.value(node)):
+            if size < _NORMAL and small is None and not is_zero(self._number(node) or _ZERO):
                 small = node
         return (None, None) if small is None else ("underflow", small)
 

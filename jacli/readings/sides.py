@@ -142,7 +142,7 @@ class Walk:
             if taken is None:
                 raise NotRealError("no case of the Piecewise holds")
             self.uses[node] = (taken,)
-            return self._chosen(node, args.index(taken), self._number(taken))
+            return self._anchored(node, self._chosen(node, args.index(taken), self._number(taken)))
         germ = self._function(op, args, value)
         return self._anchored(node, germ)
 
@@ -225,10 +225,15 @@ class Walk:
 
     def _anchored(self, node: int, germ: Germ) -> Germ:
         """The node itself as the constant term where the operation is continuous, so that no proof is needed."""
-        jumps = node in self.path.turns and self.tape.ops[node].op not in _CONTINUOUS
+        op, args, _ = self.tape.ops[node]
+        if op == "select":  # continuous if it comes to the same case as at the point
+            args = self.uses[node]
+            jumps = self.path.uses.get(node) != args
+        else:
+            jumps = node in self.path.turns and op not in _CONTINUOUS
         if germ.start or not germ.terms or jumps or node not in self.path.uses:
             return germ
-        if all(self._continuous(arg) for arg in self.tape.ops[node].args):
+        if all(self._continuous(arg) for arg in args):
             start = self.tape.number(0) if self._is_zero(node) else node
             return self.algebra.made(0, [start, *germ.terms[1:]], germ.order)
         return germ

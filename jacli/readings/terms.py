@@ -48,7 +48,21 @@ def add(tape: Tape, a: int, b: int) -> int:
     if q == 0:
         return a
     folded = _folded(tape, p + q, p, q) if p is not None and q is not None else None
-    return tape.add("add", a, b) if folded is None else folded
+    if folded is not None:
+        return folded
+    for other, summand in ((a, b), (b, a)):
+        opposite = negated(tape, summand)
+        if opposite is not None:
+            return sub(tape, other, opposite)
+    return tape.add("add", a, b)
+
+
+def negated(tape: Tape, a: int) -> int | None:
+    """The node that ``a`` is visibly the negative of, or None."""
+    op = tape.ops[a]
+    if op.op == "number" and op.value < 0:
+        return tape.number(-op.value)
+    return op.args[0] if op.op == "neg" else None
 
 
 def sub(tape: Tape, a: int, b: int) -> int:
@@ -78,15 +92,24 @@ def mul(tape: Tape, a: int, b: int) -> int:
             return other
         if value == -1:
             return neg(tape, other)
+    for factor, other in ((a, b), (b, a)):
+        opposite = negated(tape, factor)
+        if opposite is not None:
+            return neg(tape, mul(tape, opposite, other))
     return tape.add("mul", a, b)
 
 
 def div(tape: Tape, a: int, b: int) -> int:
-    """The node of ``a / b``; ``b`` is not the number 0."""
+    """The node of ``a / b``; ``b`` is not 0."""
+    if a == b:
+        return tape.number(1)
     p, q = number(tape, a), number(tape, b)
     if q in (1, -1):
         return a if q == 1 else neg(tape, a)
     if p == 0:
         return a
     folded = _folded(tape, Fraction(p) / q, p, q) if p is not None and q else None
-    return tape.add("div", a, b) if folded is None else folded
+    if folded is not None:
+        return folded
+    opposite = negated(tape, a)
+    return tape.add("div", a, b) if opposite is None else neg(tape, div(tape, opposite, b))

@@ -13,23 +13,37 @@ from dataclasses import dataclass
 from flint import arb, fmpq, fmpz
 
 from jacli.readings import terms
-from jacli.readings.balls import PRECISIONS, Balls
-from jacli.readings.exact import Angle
+from jacli.readings.balls import PRECISIONS, Balls, branch
+from jacli.readings.exact import Angle, is_zero
 from jacli.readings.tape import Tape
 
 #: Largest constants that are put to a proof, in operations, and to SymPy.
 _MOST_NODES = 2000
 _MOST_FOR_SYMPY = 60
 
+#: Bits of a ball that must touch zero, a quarter of them below it, before a proof is tried.
+_PRECISION = 512
+
+#: Largest number that SymPy gets to see, in bits.
+_TAME_BITS = 64
+
 
 def is_proved_zero(balls: Balls, node: int) -> bool:
     """Whether a constant node is proved to be exactly zero. False means: not proved."""
     order = _order(balls.tape, node)
-    if len(order) > _MOST_NODES:
+    if len(order) > _MOST_NODES or not _nearly_zero(balls, node):
         return False
-    if _same_formula(balls.tape, node, order) or _too_small(balls, node, order):
+    if _same_formula(balls, node, order) or _too_small(balls, node, order):
         return True
     return _known_to_sympy(balls, node, order)
+
+
+def _nearly_zero(balls: Balls, node: int) -> bool:
+    """Only what is surely very small deserves a proof."""
+    point = balls.point(_PRECISION)
+    point.evaluate((node,))
+    value = point.values[node]
+    return is_zero(value) or (isinstance(value, arb) and bool(abs(value) < arb(2) ** (-_PRECISION // 4)))
 
 
 def _order(tape: Tape, node: int) -> list[int]:
@@ -40,24 +54,28 @@ def _order(tape: Tape, node: int) -> list[int]:
     return [*values, *(n for n in wanted if n not in known)]
 
 
-def _same_formula(tape: Tape, node: int, order: list[int]) -> bool:
-    """Writing the point's values in place of the variables makes it fold to 0."""
+def _same_formula(balls: Balls, node: int, order: list[int]) -> bool:
+    """Writing the point's values in place of the variables, and what is taken for choices, makes it fold to 0."""
+    tape = balls.tape
     new: dict[int, int] = {}
     for old in order:
         op, args, value = tape.ops[old]
-        given = [new[arg] for arg in args]
         if op == "variable":
             new[old] = new[tape.bound[old]]
+        elif op == "select":
+            taken = branch(args, balls.value)[1]
+            if not isinstance(taken, int):
+                return False
+            new[old] = new[taken]
         elif op in _FOLDED:
-            new[old] = _FOLDED[op](tape, *given)
-        elif op == "div":
-            new[old] = terms.div(tape, *given)
+            given = [new[arg] for arg in args]
+            new[old] = _FOLDED[op](tape, *(sorted(given) if op in ("add", "mul") else given))
         else:
-            new[old] = tape.add(op, *given, value=value)
+            new[old] = tape.add(op, *(new[arg] for arg in args), value=value)
     return terms.number(tape, new[node]) == 0
 
 
-_FOLDED = {"neg": terms.neg, "add": terms.add, "sub": terms.sub, "mul": terms.mul}
+_FOLDED = {"neg": terms.neg, "add": terms.add, "sub": terms.sub, "mul": terms.mul, "div": terms.div}
 
 
 # ---- algebraic numbers
@@ -167,9 +185,17 @@ _RULES: dict[str, Callable[..., _Size]] = {
 
 def _known_to_sympy(balls: Balls, node: int, order: list[int]) -> bool:
     """SymPy simplifies it to 0. Asked about short constants only: it may take long."""
-    if len(order) > _MOST_FOR_SYMPY:
+    if len(order) > _MOST_FOR_SYMPY or not all(_tame(balls, each) for each in order):
         return False
     from jacli.readings.symbols import constant, sympy
 
     expression = constant(balls.tape, node)
     return expression is not None and bool(expression.is_zero or sympy().simplify(expression).is_zero)
+
+
+def _tame(balls: Balls, node: int) -> bool:
+    """Small enough for SymPy, which would write out or evaluate anything."""
+    value = balls.value(node)
+    if isinstance(value, fmpq):
+        return bool(value.height_bits() <= _TAME_BITS)
+    return not isinstance(value, arb) or bool(abs(value) < arb(2) ** _TAME_BITS)

@@ -1,0 +1,252 @@
+"""Both sides of switching points, and the table's derivative formulas against series that know nothing of them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from proving import NotReal, TooClose, mp_slopes, prepare
+
+from jacli.functions import ROWS, TABLE
+from jacli.readings import adjoint, germs, rounding
+from jacli.readings.germs import Algebra
+from jacli.readings.tape import PRIMITIVES
+from jacli.verify import Proof, Prover
+
+# text, point, variable, kind, exact or one-sided slopes, what the reason says
+SWITCHES: list[tuple[str, str, str, str, object, str]] = [
+    ("sqrt(x**2 + y**2)", "x=0,y=0", "x", "kink", ("-1", "1"), "sqrt(x**2 + y**2)"),
+    ("Piecewise((sqrt(x - 1), x > 2), (x**2, True))", "x=0.5", "x", "smooth", "1", ""),
+    ("Piecewise(((exp(x) - 1)/x, Ne(x, 0)), (1, True))", "x=0", "x", "smooth", "0.5", "switches"),
+    ("Piecewise((x, x < 1), (x + 1, True))", "x=1", "x", "undefined", ("oo", "1"), "1 from the left, 2 from the right"),
+    ("x*abs(x)", "x=-3", "x", "smooth", "6", ""),
+    ("max(x, 0) - max(-x, 0)", "x=0", "x", "smooth", "1", "max(x, 0)"),
+    ("x**y", "x=0,y=2", "x", "smooth", "0", ""),
+    ("x**y", "x=0,y=2", "y", "smooth", "0", "x**y"),
+    ("x**y", "x=-8,y=2", "y", "undefined", None, "single point"),
+    ("x**y", "x=-8,y=2", "x", "smooth", "-16", ""),
+    ("0**x", "x=0", "x", "undefined", (None, "-oo"), "a jump"),
+    ("x**2/x", "x=0", "x", "undefined", None, "continuous extension has the value 0 and the slope 1"),
+    ("sin(x)/x", "x=0", "x", "undefined", None, "the value 1 and the slope 0"),
+    ("gamma(x)*x", "x=0", "x", "undefined", None, "the value 1 and the slope -0.57721566490153286061"),
+    ("abs(x)/x*x", "x=0", "x", "undefined", None, "continuous extension has the value 0"),
+    ("x**(1/3)", "x=-8", "x", "undefined", None, "cbrt(x) has the slope 0.083333333333333333333"),
+    ("(2*x)**(2/3)", "x=-4", "x", "undefined", None, "abs(2*x)**(2/3) has the slope"),
+    ("sqrt(x)", "x=0", "x", "edge", (None, "oo"), "real on the right only"),
+    ("sqrt(-x)", "x=0", "x", "edge", ("-oo", None), "real on the left only"),
+    ("cbrt(x)", "x=0", "x", "edge", ("oo", "oo"), "infinite slope"),
+    ("cbrt(x)", "x=-8", "x", "smooth", "0.083333333333333333333", ""),
+    ("abs(x)**(2/3)", "x=0", "x", "edge", ("-oo", "oo"), "infinite slope"),
+    ("abs(x)**(3/2)", "x=0", "x", "smooth", "0", "abs(x)"),
+    ("x**pi", "x=0", "x", "edge", (None, "0"), "right only"),
+    ("sqrt(x**2)", "x=0", "x", "kink", ("-1", "1"), "sqrt(x**2)"),
+    ("sqrt(x**4)", "x=0", "x", "smooth", "0", "sqrt(x**4)"),
+    ("abs(sin(x))", "x=pi", "x", "kink", ("-1", "1"), "abs(sin(x))"),
+    ("asin(x)", "x=1", "x", "edge", ("oo", None), "asin(x)"),
+    ("acos(x)", "x=-1", "x", "edge", (None, "-oo"), "acos(x)"),
+    ("acosh(x)", "x=1", "x", "edge", (None, "oo"), "acosh(x)"),
+    ("sinc(4*acosh(x))", "x=1", "x", "edge", (None, "-5.3333333333333333333"), "acosh(x)"),
+    ("floor(x)", "x=2", "x", "undefined", ("oo", "0"), "1 from the left, 2 from the right, 2 at the point"),
+    ("ceil(x)", "x=2", "x", "undefined", ("0", "oo"), "a jump"),
+    ("Mod(x, 2)", "x=4", "x", "undefined", ("-oo", "1"), "a jump"),
+    ("floor(x/x)", "x=2", "x", "smooth", "0", ""),
+    ("sign(x)", "x=0", "x", "undefined", ("oo", "oo"), "a jump"),
+    ("Heaviside(x)*x", "x=0", "x", "kink", ("0", "1"), "Heaviside(x)"),
+    ("relu(x)", "x=0", "x", "kink", ("0", "1"), "relu(x)"),
+    ("clip(x, 0, 3)", "x=3", "x", "kink", ("1", "0"), "clip(x, 0, 3)"),
+    ("atan2(y, x)", "y=0,x=-1", "y", "undefined", ("oo", "-1"), "a jump"),
+    ("atan2(y, x)", "y=0,x=-1", "x", "smooth", "0", ""),
+    ("atan2(y, x)", "y=0,x=0", "x", "undefined", None, "angle of the origin"),
+    ("Piecewise((exp(-1/x**2), Ne(x, 0)), (0, True))", "x=0", "x", "smooth", "0", ""),
+    ("Piecewise((x/(1 + exp(1/x)), Ne(x, 0)), (0, True))", "x=0", "x", "kink", ("1", "0"), "exp(1/x)"),
+    ("Piecewise((atan(1/x), Ne(x, 0)), (0, True))", "x=0", "x", "undefined", ("oo", "oo"), "a jump"),
+    ("Piecewise((1/x, Ne(x, 0)), (0, True))", "x=0", "x", "undefined", ("oo", "oo"), "-oo from the left"),
+    ("Piecewise((x*sin(1/x), Ne(x, 0)), (0, True))", "x=0", "x", "undecided", None, "oscillates"),
+    ("Piecewise((x*log(x), x > 0), (0, True))", "x=0", "x", "undecided", None, "logarithm of the distance"),
+    ("x*log(x)", "x=0", "x", "undefined", None, "the logarithm of zero"),
+    ("abs(x - 2) + x**(1/3)", "x=2", "x", "kink", ("-0.79001315835085447254", "1.2099868416491455275"), "abs(x - 2)"),
+    ("E*x + abs(x)**2", "x=0", "x", "smooth", "2.7182818284590452354", ""),
+    ("max(x, sqrt(2))", "x=sqrt(2)", "x", "kink", ("0", "1"), "max(x, sqrt(2))"),
+    ("max(x, 1, y)", "x=1,y=1", "y", "kink", ("0", "1"), ""),
+    ("x + log(y)", "x=1,y=-1", "x", "undefined", None, "the logarithm of a negative number, in log(y)"),
+    ("Piecewise((x, x > 0), (y, True)) + log(z)", "x=1,y=1,z=-1", "y", "smooth", "0", ""),
+    ("sqrt(x*y)", "x=0,y=1", "y", "smooth", "0", ""),
+    ("Piecewise((1, floor(y) < y - 2), (floor(2*y), True))", "y=-2", "y", "undefined", ("oo", "0"), "a jump"),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "variable", "kind", "truth", "words"), SWITCHES)
+def test_switch(text: str, at: str, variable: str, kind: str, truth: object, words: str) -> None:
+    proof = prepare(text, at).gradient()[variable]
+    assert proof.kind == kind
+    assert (proof.exact if kind == "smooth" else proof.one_sided) == truth
+    assert words in (proof.reason or "")
+    assert proof.kind == "smooth" or proof.place is not None
+
+
+# text, point, Hessian (rows) as exact strings or kinds
+HESSIANS = [
+    ("sinc(x)", "x=0", [["-0.33333333333333333333"]]),
+    ("(2 - x)**2 + 50*(y - x**2)**2", "x=2,y=4", [["1602", "-400"], ["-400", "100"]]),
+    ("x*abs(x)", "x=0", [["kink"]]),
+    ("abs(x)**3*y", "x=0,y=1", [["0", "0"], ["0", "0"]]),
+    ("abs(x)**(3/2)", "x=0", [["edge"]]),
+    ("abs(x)*y", "x=0,y=1", [["undefined", "undefined"], ["kink", "0"]]),
+    ("sqrt(x)", "x=0", [["undefined"]]),
+    # Peano's example: the order of differentiation matters (Apostol, Mathematical Analysis, 12.13)
+    (
+        "Piecewise((x*y*(x**2 - y**2)/(x**2 + y**2), Or(Ne(x, 0), Ne(y, 0))), (0, True))",
+        "x=0,y=0",
+        [["0", "-1"], ["1", "0"]],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "truth"), HESSIANS)
+def test_hessian(text: str, at: str, truth: list[list[str]]) -> None:
+    found = prepare(text, at).hessian()
+    assert [[proof.exact or proof.kind for proof in row] for row in found] == truth
+
+
+def test_products_with_a_direction() -> None:
+    prepared = prepare("max(x, y)**2 + x*y", "x=1,y=1")
+    prover, (x, y) = Prover(prepared.tape), prepared.wrt
+    one, two = prepared.tape.number(1), prepared.tape.number(2)
+    assert prover.directional(prepared.outputs[0], {x: one, y: one}).exact == "4"
+    assert prover.directional(prepared.outputs[0], {x: one, y: two}).one_sided == ("5", "7")
+    smooth = prepare("x**2*y + y**3", "x=1/3,y=2")
+    prover, (x, y) = Prover(smooth.tape), smooth.wrt
+    direction = {x: smooth.tape.number(1), y: smooth.tape.number(2)}
+    rows = prover.hvp(smooth.outputs[0], smooth.wrt, direction)
+    assert [proof.exact for proof in rows] == ["5.3333333333333333333", "24.666666666666666667"]
+
+
+# ---- two derivations of every derivative
+
+#: Points inside the domain besides the example's.
+MORE_POINTS = {"acosh": ("3/2", "7"), "log": ("1/7", "5"), "atanh": ("-1/2", "1/5"), "gamma": ("-5/2", "3")}
+WITH_FORMULA = [name for name in PRIMITIVES if name in ROWS and ROWS[name].derivatives]
+
+
+def by_series(text: str, at: str, variable: str) -> Proof:
+    prepared = prepare(text, at)
+    direction = {prepared.variables[variable]: prepared.tape.number(1)}
+    return Prover(prepared.tape).closely(prepared.outputs[0], direction)
+
+
+def points(name: str) -> list[tuple[str, str]]:
+    row = ROWS[name]
+    text, at = row.example
+    if name == "besseli":
+        return [("besseli0(x)", "x=0.3"), ("besseli1(x)", "x=-7/3"), ("besseli0(x)", "x=0")]
+    more = MORE_POINTS.get(name, ("1/7", "3/5")) if len(row.parameters) == 1 and name in PRIMITIVES else ()
+    return [(text, at), *((text, f"x={value}") for value in more)]
+
+
+@pytest.mark.parametrize("name", WITH_FORMULA)
+def test_formula_and_series_agree(name: str) -> None:
+    for text, at in points(name):
+        for variable, proof in prepare(text, at).gradient().items():
+            series = by_series(text, at, variable)
+            assert proof.kind == series.kind == "smooth"
+            assert proof.exact == series.exact, (text, at, variable)
+
+
+@pytest.mark.parametrize("name", WITH_FORMULA)
+def test_a_lying_formula_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in ("sign", "floor", "ceil"):
+        lie = "1"
+    else:
+        lie = f"-({ROWS[name].derivatives[0]})"
+    row = replace(ROWS[name], derivatives=(lie, *ROWS[name].derivatives[1:]))
+    monkeypatch.setitem(adjoint.ROWS, name, row)
+    rounding._formula.cache_clear()
+    text, at = points(name)[0]
+    variable = at.split("=")[0]
+    if name == "atan2":
+        variable = "y"
+    found, series = prepare(text, at).gradient()[variable], by_series(text, at, variable)
+    rounding._formula.cache_clear()
+    assert found.exact != series.exact
+
+
+@pytest.mark.parametrize("series", ["_EXP", "_SIN", "_COS", "_SINH", "_COSH", "_LOG1P", "_ATAN"])
+def test_a_lying_series_is_caught(series: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = getattr(germs, series)
+
+    def lie(count: int) -> tuple[object, ...]:
+        terms = list(true(count))
+        terms[2] += 1
+        return tuple(terms)
+
+    monkeypatch.setattr(germs, series, lie)
+    name = series[1:].lower()
+    prepared = prepare(f"Piecewise((({name}(x) - {name}(0))/x, Ne(x, 0)), (1, True))", "x=0")
+    assert prepared.gradient()["x"].exact != {"exp": "0.5", "log1p": "-0.5"}.get(name, "0")
+
+
+def test_every_primitive_has_a_germ() -> None:
+    walked = {"number", "variable", "pi", "E", "true", "false", "select", "pow", "max", "min", "sign", "ceil"}
+    conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}
+    assert all(hasattr(Algebra, op) for op in set(PRIMITIVES) - walked - conditions)
+
+
+# ---- random programs against difference quotients in another number system
+
+KINKED = ("abs", "sign", "floor", "ceil", "sqrt", "cbrt", "relu", "Heaviside", "asin", "acos", "acosh", "sinc")
+UNARY = [row.name for row in TABLE if row.kind == "elementwise" and row.arity == (1, 1)]
+
+
+def program(chance: random.Random, depth: int) -> str:
+    if depth == 0 or chance.random() < 0.15:
+        return chance.choice(("x", "x", "y", "0", "1", "2", "1/2", "-1", "3"))
+    part = [program(chance, depth - 1) for _ in range(4)]
+    kind = chance.random()
+    if kind < 0.45:
+        return f"{chance.choice(KINKED if chance.random() < 0.5 else UNARY)}({part[0]})"
+    if kind < 0.8:
+        return f"({part[0]}){chance.choice('+-**/-')}({part[1]})"
+    if kind < 0.87:
+        return f"({part[0]})**{chance.choice(('2', '3', '(1/2)', '(-1)', '(3/2)', '(1/3)', 'y'))}"
+    if kind < 0.93:
+        return f"{chance.choice(('max', 'min', 'atan2', 'hypot', 'Mod'))}({part[0]}, {part[1]})"
+    return f"Piecewise(({part[0]}, {part[1]} {chance.choice(('<', '<=', '>', '=='))} {part[2]}), ({part[3]}, True))"
+
+
+def close(quotient: object, truth: str | None) -> bool:
+    if truth is None or quotient is None:
+        return quotient is None and truth is None
+    if truth in ("oo", "-oo"):
+        return abs(quotient) > 1000 and (quotient > 0) == (truth == "oo")  # type: ignore[operator, arg-type]
+    return bool(abs(quotient - mpmath.mpf(truth)) <= 1e-8 * (abs(mpmath.mpf(truth)) + 1))  # type: ignore[operator]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**9),
+    x=st.sampled_from(("0", "1", "-1", "1/2", "2")),
+    y=st.sampled_from(("0", "1", "-2", "1/2")),
+)
+def test_random_programs(seed: int, x: str, y: str) -> None:
+    chance = random.Random(seed)
+    text = program(chance, chance.choice((1, 2, 3, 3)))
+    prepared = prepare(f"{text} + 0*x + 0*y", {"x": x, "y": y})
+    for variable, proof in prepared.gradient().items():
+        with mpmath.workdps(120):
+            try:
+                left, right = mp_slopes(prepared, variable)
+            except (TooClose, ZeroDivisionError, ValueError, OverflowError):
+                continue
+            except NotReal:
+                assert proof.kind in ("undefined", "undecided"), (text, x, y)
+                continue
+            if proof.kind == "smooth":
+                assert close(left, proof.exact), (text, x, y)
+                assert close(right, proof.exact), (text, x, y)
+            elif proof.one_sided is not None:
+                assert close(left, proof.one_sided[0]), (text, x, y)
+                assert close(right, proof.one_sided[1]), (text, x, y)
