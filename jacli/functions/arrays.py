@@ -358,6 +358,14 @@ PRODUCTS = (
 )  # fmt: skip
 
 BUILDING = (
+    Function(
+        "len", "len(a, axis)", "how many entries an array has along an axis (0 unless given)", (1, 2),
+        lambda t, a, axis=0: t.tensor(float(a.shape[axis]), dtype=t.float64),
+        kind="array", integers_from=1, keyword="axis",
+        shape=lambda a, axis=0: a[_axis(a, axis) :][:0] if a else _numberless("len"),
+        entries=lambda a, axis=0: _numpy("full", (), a.shape[axis], dtype=object),
+        example=("x*len([x, y])", "x=1, y=2"),
+    ),
     _array(
         "transpose", "transpose(a)", "axes reversed, as a.T",
         lambda t, a: a.permute(*range(a.ndim - 1, -1, -1)), _transposed, lambda a: a.T,

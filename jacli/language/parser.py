@@ -62,6 +62,7 @@ class _Parser:
         self.internal = internal
         self.nodes: list[Node] = []
         self.names: dict[str, int] = {}
+        self.counters: dict[str, int] = {}
         self.variables: dict[str, int] = {}
 
     # ---- tokens
@@ -111,7 +112,7 @@ class _Parser:
         hints = {
             "//": "for whole division type floor(x/y)",
             "=": "a statement is name = expression; to compare type ==",
-            "{": "brackets are ( ) for grouping and [ ] for arrays",
+            "{": "brackets are ( ) for grouping and [ ] for arrays; a family is {x[i]**2 for i in 0:len(x)}",
             "transpose": ".T follows an array's name or bracket",
         }
         return JacliError(f"{token.text!r} cannot stand here", token.span, hints.get(token.kind), kind="syntax")
@@ -339,6 +340,8 @@ class _Parser:
             return self.group()
         if token.kind == "[":
             return self.bracketed()
+        if token.kind == "{":
+            return self.family()
         if token.kind != "name":
             raise self.unexpected()
         self.advance()
@@ -370,8 +373,66 @@ class _Parser:
             raise JacliError("an array needs at least one entry", opened.span.to(closed.span), kind="syntax")
         return self.add("array", tuple(items), opened.span.to(closed.span))
 
+    def family(self) -> int:
+        """``{body for i in start:stop, j in start:stop}``: an array with an axis a counter.
+
+        The ranges are read first, for the body needs to know its counters.
+        """
+        opened, body = self.token, self.place + 1
+        self.place = self.place_of_ranges(opened)
+        ranges = self.ranges()
+        closed, after = self.expect("}", opened), self.place
+        counters = [
+            self.add("counter", (low, high), token.span, (token.text, axis, len(ranges)))
+            for axis, (token, low, high) in enumerate(ranges)
+        ]
+        self.counters = {token.text: node for (token, _, _), node in zip(ranges, counters, strict=True)}
+        self.place = body
+        value = self.number_operand(self.expression())
+        if not self.at_word("for"):
+            raise self.unexpected()
+        self.place, self.counters = after, {}
+        return self.add("family", (value, *counters), opened.span.to(closed.span))
+
+    def at_word(self, word: str) -> bool:
+        return self.token.kind == "name" and self.token.text == word
+
+    def place_of_ranges(self, opened: Token) -> int:
+        """Where the ``for`` of a family stands."""
+        if self.counters:
+            raise JacliError("a family cannot stand inside another", opened.span, "use two counters", kind="syntax")
+        depth = 0
+        for place in range(self.place, len(self.tokens)):
+            token = self.tokens[place]
+            depth += (token.kind in "([{") - (token.kind in ")]}")
+            if depth == 1 and token.kind == "name" and token.text == "for":
+                return place
+            if depth == 0:
+                break
+        raise self.unexpected()
+
+    def ranges(self) -> list[tuple[Token, int, int]]:
+        """``for i in start:stop``, again after a comma or another ``for``."""
+        found: list[tuple[Token, int, int]] = []
+        while self.at_word("for") or (found and self.token.kind == ","):
+            self.advance()
+            counter = self.advance()
+            taken = {token.text for token, _, _ in found} | self.names.keys() | self.bound | _REFUSED_WORDS
+            if counter.kind != "name" or counter.text in taken:
+                raise JacliError("a counter is a name with no other meaning", counter.span, "such as i", kind="name")
+            if not self.at_word("in"):
+                raise JacliError("a range is typed i in start:stop", self.token.span, kind="syntax")
+            self.advance()
+            low = self.number_operand(self.expression())
+            if not self.accept(":"):
+                raise JacliError("a range is typed start:stop", self.token.span, "stop is not included", kind="syntax")
+            found.append((counter, low, self.number_operand(self.expression())))
+        return found
+
     def name(self, token: Token) -> int:
         name = token.text
+        if name in self.counters:
+            return self.counters[name]
         if name in self.names:
             return self.names[name]
         if name not in self.bound:
@@ -398,11 +459,23 @@ class _Parser:
         opened = self.advance()
         if self.token.kind == "]":
             raise JacliError("an index is missing", self.token.span, "type a[0], a[0,1] or a[1:]", kind="syntax")
+        if self.counters:
+            return self.gather(node, opened, start)
         items = [self.index_item()]
         while self.accept(","):
             items.append(self.index_item())
         self.expect("]", opened)
         return self.add("index", (node,), self.since(start), tuple(items))
+
+    def gather(self, node: int, opened: Token, start: int) -> int:
+        """An entry inside a family: its indices may count."""
+        items = [self.number_operand(self.expression())]
+        while self.accept(","):
+            items.append(self.number_operand(self.expression()))
+        if self.token.kind == ":":
+            raise JacliError("a slice cannot stand inside { }", self.token.span, "type one entry, such as x[i]")
+        self.expect("]", opened)
+        return self.add("gather", (node, *items), self.since(start))
 
     def index_item(self) -> int | slice:
         start = None if self.token.kind == ":" else self.integer()

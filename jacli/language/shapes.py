@@ -11,6 +11,9 @@ from jacli.functions.arrays import broadcast, matmul_shape, words
 from jacli.functions.row import Shape
 from jacli.language.syntax import Node, Program
 
+#: What families are made of.
+COUNTED = frozenset(("counter", "gather", "family"))
+
 _PLAIN = frozenset(("number", "pi", "E", "true", "false"))
 
 
@@ -20,12 +23,17 @@ def infer(program: Program, variables: Mapping[str, Shape]) -> list[Shape]:
     Raises:
         JacliError: where shapes do not fit, naming them and the place.
     """
-    if not any(variables.values()) and not any(_makes_arrays(node) for node in program.nodes):
+    if not any(variables.values()) and not any(
+        node.op == "counter" or _makes_arrays(node) for node in program.nodes
+    ):
         return [()] * len(program.nodes)
     shapes: list[Shape] = []
     for node in program.nodes:
         try:
-            shapes.append(_shape(node, [shapes[arg] for arg in node.args], variables))
+            if node.op in COUNTED:
+                shapes.append(_counted(program, len(shapes), shapes))
+            else:
+                shapes.append(_shape(node, [shapes[arg] for arg in node.args], variables))
         except ValueError as error:
             raise JacliError(str(error), node.span, text=program.text, kind="shape") from None
     return shapes
@@ -56,6 +64,50 @@ def _shape(node: Node, shapes: list[Shape], variables: Mapping[str, Shape]) -> S
             raise ValueError(f"an array of {words(result)} is too large")
         return result
     return broadcast(*shapes)
+
+
+def _counted(program: Program, index: int, shapes: list[Shape]) -> Shape:
+    """Counters have an axis each; what is made of them broadcasts."""
+    from jacli.language.counting import counts, gathered
+
+    node = program.nodes[index]
+    if node.op == "counter":
+        size: Shape = counts(program.nodes, index, shapes.__getitem__).shape
+        return size
+    if node.op == "gather":
+        found = gathered(program.nodes, node, shapes.__getitem__)
+        return broadcast(*(getattr(place, "shape", ()) for place in found))
+    _check_body(program, node.args[0], shapes)
+    full = broadcast(*(shapes[arg] for arg in node.args[1:]))
+    if math.prod(full) > 10**9:
+        raise ValueError(f"an array of {words(full)} is too large")
+    return full
+
+
+def _check_body(program: Program, body: int, shapes: list[Shape]) -> None:
+    """Inside a family all is of single numbers: arrays have an index, or a function around them that reduces them."""
+    stack = [body]
+    while stack:
+        index = stack.pop()
+        node = program.nodes[index]
+        arrays = node.op in ("variable", "family") or _makes_arrays(node)
+        if arrays and any(_counts(program, arg) for arg in node.args):
+            raise ValueError("inside { } numbers are combined one by one; functions of arrays go around the braces")
+        if arrays and shapes[index]:
+            raise ValueError(f"inside {{ }} an array needs an index, as in {program.source(index)}[i]")
+        if node.op != "gather" and not arrays:
+            stack.extend(node.args)
+
+
+def _counts(program: Program, root: int) -> bool:
+    """Whether a counter plays a part in a node."""
+    stack = [root]
+    while stack:
+        node = program.nodes[stack.pop()]
+        if node.op == "counter":
+            return True
+        stack.extend(node.args)
+    return False
 
 
 def _array_shape(shapes: list[Shape]) -> Shape:

@@ -15,8 +15,10 @@ class Node(NamedTuple):
 
     ``op`` is ``number`` (value: an int or a Fraction, exact), ``variable`` (value: its name), ``pi``, ``E``,
     ``true``, ``false``; an operator ``add sub mul div neg pow matmul``; ``index`` (value: a tuple of ints and
-    slices); ``array`` (a bracketed list); ``select`` (arguments: condition, value, condition, value, …, and
-    perhaps a last value for "otherwise"); or the name of a row of the table of functions (value: its constant
+    slices); ``counter`` (arguments: first value and the one after the last; value: its name, its axis and how many
+    axes there are), ``gather`` (arguments: an array and an expression of counters for each dimension), ``family``
+    (arguments: the body and the counters); ``array`` (a bracketed list); ``select`` (arguments: condition, value,
+    condition, value, …, and perhaps a last value for "otherwise"); or the name of a row of the table of functions (value: its constant
     integers).
     """
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jacli.functions import ROWS
+from jacli.language.shapes import COUNTED
 from jacli.language.syntax import Node
 from jacli.readings.tape import Op
 
@@ -124,14 +125,33 @@ def _apply(
         return -args[0]
     if op in _CONSTANTS:
         return t.tensor(_CONSTANTS[op], dtype=t.bool if op in ("true", "false") else t.float64)
-    if op == "index":
-        return args[0][node.value]
+    if op == "index" or op in COUNTED:
+        return _counted(t, nodes, node, values)
     if op == "array":
         return t.stack(list(t.broadcast_tensors(*args)))
     if op == "select":
         return _select(t, node, values)
     row = ROWS[op]
     return row.torch(t, *args, *(node.value or ()))
+
+
+def _counted(t: Any, nodes: Sequence[Any], node: Any, values: Mapping[int, Any]) -> Any:
+    """Entries of an array; counters, what they gather, and the family as a whole."""
+    from jacli.language.counting import bounds, gathered
+
+    def shape(index: int) -> tuple[int, ...]:
+        return tuple(values[index].shape)
+
+    if node.op == "index":
+        return values[node.args[0]][node.value]
+    if node.op == "counter":
+        _, axis, rank = node.value
+        counter = t.arange(*bounds(nodes, node, shape), dtype=t.float64)
+        return counter.reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
+    if node.op == "gather":
+        places = (t.as_tensor(index) for index in gathered(nodes, node, shape))
+        return values[node.args[0]][tuple(places)]
+    return values[node.args[0]].expand(t.broadcast_shapes(*(values[arg].shape for arg in node.args[1:])))
 
 
 def _power(nodes: Sequence[Operation], node: Operation, args: Sequence[Any]) -> Any:

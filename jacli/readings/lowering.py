@@ -16,6 +16,7 @@ from typing import Any
 
 from jacli.functions import ROWS
 from jacli.language.parser import read
+from jacli.language.shapes import COUNTED
 from jacli.language.syntax import Node, Program
 from jacli.readings.tape import PRIMITIVES, Tape
 from jacli.result import entry_names
@@ -167,10 +168,31 @@ def run(program: Program, tape: Tape, values: dict[int, Any], most: int, *, span
         if index in values:
             continue
         tape.at(node.span if spans else None)
-        values[index] = _value(tape, node, [values[arg] for arg in node.args])
+        if node.op in COUNTED:
+            values[index] = _counted(tape, program.nodes, node, values)
+        else:
+            values[index] = _value(tape, node, [values[arg] for arg in node.args])
         if len(tape.ops) > most:
             raise TooLarge
     tape.at(None)
+
+
+def _counted(tape: Tape, nodes: Sequence[Node], node: Node, values: Mapping[int, Any]) -> Any:
+    """Counters, what they gather, and the family as a whole."""
+    import numpy as np
+
+    from jacli.language.counting import bounds, gathered
+
+    def shape(index: int) -> tuple[int, ...]:
+        return tuple(getattr(values[index], "shape", ()))
+
+    if node.op == "counter":
+        _, axis, rank = node.value
+        numbers = [Scalar(tape, tape.number(k)) for k in range(*bounds(nodes, node, shape))]
+        return _filled(np, numbers, (1,) * axis + (len(numbers),) + (1,) * (rank - axis - 1))
+    if node.op == "gather":
+        return values[node.args[0]][gathered(nodes, node, shape)]
+    return np.broadcast_to(values[node.args[0]], np.broadcast_shapes(*(shape(arg) for arg in node.args[1:])))
 
 
 def _filled(np: Any, scalars: Sequence[Any], shape: tuple[int, ...]) -> Any:
