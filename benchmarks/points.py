@@ -89,7 +89,7 @@ def plain(text: str) -> tuple[str, list[str], list[str]]:
     return "\n".join(lines[:-1]), lines[-1].split(", "), list(program.variables)
 
 
-def jax(text: str, count: int) -> Contender:
+def jax(text: str, _: int) -> Contender:
     """``jit(vmap(jacfwd))``."""
     import jax as j
 
@@ -105,7 +105,7 @@ def jax(text: str, count: int) -> Contender:
     return lambda points: np.asarray(mapped(points)).reshape(len(points), -1)
 
 
-def symengine(text: str, count: int) -> Contender:
+def symengine(text: str, _: int) -> Contender:
     """Symbolic, with common subexpressions, compiled by LLVM."""
     import symengine as s
 
@@ -186,7 +186,7 @@ def ask(program: Path, points: str, output: str, check: str) -> tuple[float, int
         "import subprocess, sys, resource; subprocess.run(sys.argv[1:], check=True);"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    found = subprocess.run(
+    found = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-c", code, sys.executable, "-m", "jacli", *words],
         check=True, capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip

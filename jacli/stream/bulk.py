@@ -18,9 +18,9 @@ from jacli.stream.task import Task
 POINT_STATUSES = (*STATUSES, "unchecked")
 AGREE, ROUNDING, UNCHECKED = (POINT_STATUSES.index(name) for name in ("agree", "rounding", "unchecked"))
 
-#: Points that are computed together: few enough to stay in the processor's cache.
-TOGETHER = 8192
-_MOST_NUMBERS = 1 << 22
+#: Points that are computed together, and numbers of their results: what stays in a processor's cache, what fills a GPU.
+TOGETHER = {"cpu": 8192, "cuda": 1 << 18}
+_MOST_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 26}
 
 #: Different ways through a program's choices that get formulas of their own.
 _MOST_ROUTES = 64
@@ -60,21 +60,35 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The derivative's formulas for one way through the program's choices."""
+    """The derivative's formulas for one way through the program's choices.
+
+    Attributes:
+        machine: computes the outputs, the live entries, and the switches.
+        outputs: how many output entries there are.
+        live: the places of the entries that can differ from zero.
+    """
 
     machine: Machine
     outputs: int
-    entries: int
+    live: tuple[int, ...]
 
     def __call__(self, columns: Any, *, nudged: bool = False) -> tuple[Any, Any, list[Any]]:
-        """Tensors of values and derivatives, (entries, points) each, and the switches' columns."""
+        """Tensors of values and live entries, (entries, points) each, and the switches' columns."""
         t = torch()
         results = self.machine(columns, nudged=nudged)
-        filled = t.empty((self.outputs + self.entries, columns.shape[1]), dtype=t.float64, device=columns.device)
+        filled = t.empty((self.outputs + len(self.live), columns.shape[1]), dtype=t.float64, device=columns.device)
         for row, result in zip(filled, results, strict=False):
             row[:] = result
         switches = [s for s in results[len(filled) :] if not isinstance(s, float | bool)]
         return filled[: self.outputs], filled[self.outputs :], switches
+
+    def spread(self, live: Any, entries: int) -> Any:
+        """All entries, those that are not live being zero."""
+        if len(self.live) == entries:
+            return live
+        full = live.new_zeros((entries, live.shape[1]))
+        full[list(self.live)] = live
+        return full
 
 
 class Bulk:
@@ -95,7 +109,7 @@ class Bulk:
         self.device = device
         self.autograd = Autograd(task)
         size = len(task.layout.names) + len(task.outputs) + len(task.entries)
-        self.together = max(1, min(TOGETHER if device == "cpu" else 1 << 18, _MOST_NUMBERS // size))
+        self.together = max(64, min(TOGETHER[device], _MOST_NUMBERS[device] // size))
         self._names = {name: place for place, name in enumerate(task.layout.names)}
         self._routes: dict[tuple[int, ...], Route] = {}
         self._selects = derive.selects(task.lowered.tape, task.output_nodes)
@@ -130,7 +144,8 @@ class Bulk:
     def _answer(self, answer: Answer, suspect: Any, rows: Any, columns: Any, route: Route) -> None:
         """Fill in the results of points that take one route."""
         if self.check == "none":
-            values, entries, _ = route(columns)
+            values, live, _ = route(columns)
+            entries = route.spread(live, len(self.task.entries))
             answer.status[rows] = UNCHECKED
         else:
             values, entries = self.autograd(columns.float() if self.single else columns)
@@ -148,10 +163,11 @@ class Bulk:
         _, formulas, switches = route(columns)
         _, loss, moved = route(columns, nudged=True)
         loss.sub_(formulas).abs_().mul_(_SAFETY / ENLARGED)  # what rounding may do to the formulas
-        off = (entries - formulas).abs_()
+        live = entries if len(formulas) == len(entries) else entries[list(route.live)]
+        off = (live - formulas).abs_()
         size = formulas.abs_()
         if self.single:
-            excess = self._single(answer, rows, off, loss, size)
+            excess = self._single(answer, rows, off, loss, size, route)
         else:
             excess = (off + loss).sub_(size * (self.task.rtol / 2) + self.task.atol)
         sure = _holds(excess) & _holds(values - values)
@@ -161,14 +177,14 @@ class Bulk:
         if len(off):
             answer.gap[rows] = off.div_(size.add_(_TINY)).amax(0).cpu().numpy()
 
-    def _single(self, answer: Answer, rows: Any, off: Any, loss: Any, size: Any) -> Any:
+    def _single(self, answer: Answer, rows: Any, off: Any, loss: Any, size: Any, route: Route) -> Any:
         """What is too much in single precision, entry by entry, and which points rounding explains."""
         t = torch()
         rtol = max(self.task.rtol, SINGLE_RTOL)
         allowed = size * rtol + self.task.atol
         explained = loss * 2.0**29  # the same rounding in single precision
         answer.status[rows] = t.where(_holds(off - allowed), AGREE, ROUNDING).cpu().numpy()
-        answer.bounds[rows] = explained.T.cpu().numpy()
+        answer.bounds[rows] = route.spread(explained, len(self.task.entries)).T.cpu().numpy()
         return t.maximum(off - t.maximum(allowed, explained), loss - allowed / 2)
 
     # ---- choices: points that take the same branches are computed together
@@ -214,8 +230,9 @@ class Bulk:
         outputs = [went[node] for node in task.output_nodes]
         switches = derive.switches(tape, [*outputs, *looked])
         entries = _derivative(task, tape, outputs, [went[node] for node in task.column_nodes])
-        machine = Machine(tape, [*outputs, *entries, *switches], self._names, self.device)
-        return Route(machine, len(outputs), len(entries))
+        live = _live(task)
+        machine = Machine(tape, [*outputs, *(entries[k] for k in live), *switches], self._names, self.device)
+        return Route(machine, len(outputs), live)
 
 
 def _holds(excess: Any) -> Any:
@@ -254,6 +271,15 @@ def _derivative(task: Task, tape: Tape, outputs: Sequence[int], wrt: Sequence[in
     }
     rows = forms.get(task.command, lambda: [e for output in outputs for e in derive.gradient(tape, output, wrt)])
     return rows()
+
+
+def _live(task: Task) -> tuple[int, ...]:
+    """The places of the entries that can differ from zero: an output's derivatives by what it depends on."""
+    if task.command not in ("jacobian", "grad"):
+        return tuple(range(len(task.entries)))
+    needed = (set(task.lowered.tape.needed([node])) for node in task.output_nodes)
+    reached = (column in nodes for nodes in needed for column in task.column_nodes)
+    return tuple(place for place, reaches in enumerate(reached) if reaches)
 
 
 def weighted(task: Task, tape: Tape, outputs: Sequence[int]) -> int:
