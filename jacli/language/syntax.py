@@ -18,8 +18,8 @@ class Node(NamedTuple):
     slices); ``counter`` (arguments: first value and the one after the last; value: its name, its axis and how many
     axes there are), ``gather`` (arguments: an array and an expression of counters for each dimension), ``family``
     (arguments: the body and the counters); ``array`` (a bracketed list); ``select`` (arguments: condition, value,
-    condition, value, …, and perhaps a last value for "otherwise"); or the name of a row of the table of functions (value: its constant
-    integers).
+    condition, value, …, and perhaps a last value for "otherwise"); or the name of a row of the table of functions
+    (value: its constant integers).
     """
 
     op: str
