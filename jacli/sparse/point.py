@@ -206,6 +206,15 @@ class Space:
             return self.names
         return tuple(entry for name, shape in zip(self.names, self.shapes, strict=True) for entry in entry_names(name, shape))
 
+    def name(self, entry: int) -> str:
+        """The name of a flat entry: ``x`` or ``a[1,2]``."""
+        variable = int(np.searchsorted(self.starts, entry, side="right")) - 1
+        shape = self.shape(variable)
+        if not shape:
+            return self.names[variable]
+        index = np.unravel_index(entry - int(self.starts[variable]), shape)
+        return f"{self.names[variable]}[{','.join(str(int(k)) for k in index)}]"
+
     def entry(self, name: str) -> int:
         """The flat entry called ``x`` or ``a[1,2]``."""
         stem, bracket, inside = name.partition("[")
