@@ -33,7 +33,7 @@ def check(problem: Problem, tolerance: Tolerance, weights: Vector | None, claim:
     matrix = None if claim is None else read_claim(claim, problem)
     kind = "" if matrix is None else _kind(matrix, problem, weights)
     if matrix is not None:
-        matrix = fitted(matrix, _shape(kind, problem), kind)
+        matrix = fitted(matrix, _shape(kind, problem), kind, problem.wrt[0].shape if len(problem.wrt) == 1 else None)
     exact = Exact(problem)
     result = calculus.jacobian(problem, tolerance, weights, exact)
     heard = witnesses.hear(problem, exact, result.block("jacobian").rows, tolerance)

@@ -22,6 +22,7 @@ from jacli.language.syntax import Program
 from jacli.places import scalars
 from jacli.problem import MOST_OPERATIONS, Problem
 from jacli.readings.lowering import Lowered, TooLarge, run
+from jacli.verify import refuse_absurd
 
 _PRINTED = re.compile(r"\s*((?:Matrix|tensor|array)\()(.*?)((?:,\s*dtype\s*=\s*[\w.]+\s*)?\)\s*)", re.DOTALL)
 _ROWS_IN_ONE_BRACKET = re.compile(r"(\s*\[)([^][]*;[^][]*)(\]\s*)", re.DOTALL)
@@ -38,6 +39,11 @@ class Written:
 
     text: str
     node: int
+
+    @property
+    def digits(self) -> int:
+        """How many significant digits a decimal was typed with."""
+        return len("".join(char for char in self.text.lower().partition("e")[0] if char.isdigit()).lstrip("0"))
 
     @property
     def quantum(self) -> Decimal | None:
@@ -194,7 +200,8 @@ def _about_the_claim(error: JacliError, text: str) -> JacliError:
     span = error.span
     if span is not None and span.start >= len(text):
         span = Span(max(len(text) - 1, 0), len(text))
-    return JacliError(f"in the claim: {error.message}", span, error.hint, text=text, kind=error.kind)
+    message = error.message.replace("a constant of the point", "a constant")
+    return JacliError(f"in the claim: {message}", span, error.hint, text=text, kind=error.kind)
 
 
 # ---- nodes
@@ -228,7 +235,14 @@ def _nodes(program: Program, problem: Problem, names: Mapping[str, tuple[int, ..
         run(program, tape, values, len(tape.ops) + MOST_OPERATIONS, spans=False)
     except TooLarge:
         raise JacliError("it is too long", kind="limit") from None
-    return [values[node] for node in program.outputs]
+    outputs = [values[node] for node in program.outputs]
+    refuse_absurd(tape, [scalar.node for output in outputs for scalar in _flat(output)])
+    return outputs
+
+
+def _flat(value: Any) -> list[Any]:
+    """The scalars in a scalar or an array."""
+    return list(value.reshape(-1)) if hasattr(value, "reshape") else [value]
 
 
 def _rows(program: Program, values: Sequence[Any], texts: Sequence[Sequence[str]]) -> list[tuple[Written, ...]]:
@@ -252,7 +266,7 @@ def _rows(program: Program, values: Sequence[Any], texts: Sequence[Sequence[str]
 
 def _parts(program: Program, output: int, value: Any) -> list[Written]:
     """The entries of one output, each with the text it was read from where there is one."""
-    items = value.reshape(-1).tolist() if hasattr(value, "reshape") else [value]
+    items = _flat(value)
     texts = _leaves(program, output)
     if len(texts) != len(items):
         whole = program.source(output)

@@ -20,6 +20,9 @@ _UNIT = 2.0**-52
 #: Steps reach from an eighth of the larger of |x| and 1 down to 2**-26 of the smaller, in this many at most.
 _LONGEST, _SHORTEST, _MOST_STEPS = -3, -26, 24
 
+#: A step must be seen in the sum with x: it has at least a few bits in common with it.
+_SEEN = 48
+
 
 @dataclass(frozen=True, slots=True)
 class Slope:
@@ -58,7 +61,7 @@ def steps(x: float) -> list[float]:
     """Powers of two, longest first, a fixed ratio apart: four unless ``x`` is very far from 1."""
     size = abs(x) or 1.0
     top = math.frexp(max(size, 1.0))[1] + _LONGEST
-    bottom = max(math.frexp(min(size, 1.0))[1] + _SHORTEST, -1000)
+    bottom = max(math.frexp(min(size, 1.0))[1] + _SHORTEST, math.frexp(size)[1] - _SEEN, -1000)
     ratio = max(2, math.ceil((top - bottom) / _MOST_STEPS))
     return [math.ldexp(1.0, exponent) for exponent in range(top, bottom - 1, -ratio)]
 

@@ -81,11 +81,18 @@ class Claim:
         """How many entries are wrong."""
         return sum(entry.right is False for row in self.rows for entry in row)
 
+    @property
+    def verdict(self) -> str:
+        """``right`` when every entry is, ``wrong`` when one is, else ``undecided``."""
+        if self.wrong:
+            return "wrong"
+        return "right" if all(entry.right for row in self.rows for entry in row) else "undecided"
+
     def to_json(self) -> dict[str, Any]:
         """The document's ``claim``."""
         return {
             "kind": self.kind,
-            "verdict": "wrong" if self.wrong else "right",
+            "verdict": self.verdict,
             "claimed": _grid(self.rows, lambda entry: entry.text),
             "claimed_value": _grid(self.rows, lambda entry: entry.value),
             "right": _grid(self.rows, lambda entry: entry.right),

@@ -54,12 +54,15 @@ class Asked:
         return f"vjp {column}" if self.kind == "vjp" else f"∂{row}/∂{column}"
 
 
-def fitted(claim: Matrix, shape: tuple[int, int], kind: str) -> Matrix:
-    """The claim in the shape of what it is about. Raises JacliError naming both shapes."""
+def fitted(claim: Matrix, shape: tuple[int, int], kind: str, variable: tuple[int, ...] | None = None) -> Matrix:
+    """The claim in the shape of what it is about. Raises JacliError naming both shapes.
+
+    A gradient or VJP may be one column, or have the shape of the only variable.
+    """
     if claim.shape == shape:
         return claim
-    if kind in ("grad", "vjp") and claim.shape == shape[::-1]:
-        return claim.flat()  # one column
+    if kind in ("grad", "vjp") and claim.shape in (shape[::-1], variable):
+        return claim.flat()
     what = {"jacobian": "Jacobian", "grad": "gradient", "hessian": "Hessian", "vjp": "VJP"}[kind]
     found, wanted = (f"{rows} x {columns}" for rows, columns in (claim.shape, shape))
     if claim.shape == shape[::-1]:
@@ -165,8 +168,7 @@ def _at_the_point(slips: Slips, here: View, entry: Entry, i: int, j: int) -> tup
 
 
 def _digits(written: Written) -> str:
-    figures = "".join(c for c in written.text.lower().partition("e")[0] if c.isdigit()).lstrip("0")
-    return f"{len(figures)} digit{'s' * (len(figures) != 1)}"
+    return f"{written.digits} digit{'s' * (written.digits != 1)}"
 
 
 def _explained(entry: Claimed, slip: str) -> Claimed:

@@ -55,7 +55,7 @@ class Matching:
         """Within the tolerance, or ``slack``."""
         if claimed is None or true is None:
             return claimed is None and true is None
-        allowed = _CONTEXT.multiply(Decimal(self.rtol), true.copy_abs()) + Decimal(self.atol)
+        allowed = _CONTEXT.add(_CONTEXT.multiply(Decimal(self.rtol), true.copy_abs()), Decimal(self.atol))
         return _off(claimed, true) <= max(allowed, Decimal(slack))
 
     def rounded(self, written: Written, claimed: Decimal | None, true: Decimal | None) -> bool:
@@ -186,16 +186,20 @@ class Slips:
                 yield f"this is {name} itself, not its derivative"
 
     def _explains(self, i: int, j: int, would: Sequence[Decimal | None]) -> bool:
-        """Whether the entry would be right at every place if the truth were another number, one a view."""
+        """Whether the entry would be right at every place if the truth were another number, one a view.
+
+        A single digit is rounded from too many numbers to tell a slip.
+        """
         written = self.rows[i][j]
+        same = self.matching.fits if written.digits > 1 else lambda _, claimed, true: self.matching.close(claimed, true)
         return all(
-            number is not None and self.matching.fits(written, view.claimed[i][j], number)
+            number is not None and same(written, view.claimed[i][j], number)
             for view, number in zip(self.views, would, strict=True)
         )
 
 
 def _short(number: Decimal | None) -> bool:
-    return number is not None and number == number.to_integral_value() and abs(number) < 10
+    return number is not None and number.adjusted() < 1 and number == number.to_integral_value()
 
 
 def _times(number: Decimal | None, factor: Fraction) -> Decimal | None:

@@ -24,8 +24,9 @@ from jacli.readings.decimals import DIGITS
 from jacli.readings.substituted import Substituted
 from jacli.result import STATUSES, Entry
 
-#: How many operations forward mode and the differences may take, each: about two seconds.
-MOST_OPERATIONS = 400_000
+#: How many operations forward mode and the differences may take: some seconds, for a dual number is slow.
+MOST_FORWARD = 100_000
+MOST_DIFFERENCES = 400_000
 
 #: Two numbers of exact readings are the same to this relative difference: one is rounded to 20 digits.
 _SAME = Decimal("1e-18")
@@ -205,11 +206,11 @@ def hear(problem: Problem, exact: Exact, entries: Sequence[Sequence[Entry]], tol
     nobody: Grid = [[None] * count for _ in range(problem.output_size)]
     notes = []
     forward, slopes = nobody, nobody
-    if length * count <= MOST_OPERATIONS:
+    if length * count <= MOST_FORWARD:
         forward = _settled_forward(problem, exact, entries)
     else:
         notes.append("forward mode was not asked: the program is too long for one pass a variable")
-    if length * count * 2 * len(differences.steps(1.0)) <= MOST_OPERATIONS:
+    if length * count * 2 * len(differences.steps(1.0)) <= MOST_DIFFERENCES:
         slopes = _differences(problem)
     else:
         notes.append("differences were not taken: the program is too long to be evaluated so many times")

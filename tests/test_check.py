@@ -258,6 +258,7 @@ CLAIMS = [
     Claimed("x/3", "1", "0.333", [[True]], "rounded to the 3 digits typed", "grad"),
     Claimed("x/3", "1", "0.334", [[False]], None, "grad"),
     Claimed("exp(x)", "1", "2.7183", [[True]], "rounded to the 5 digits typed", "grad"),
+    Claimed("0.14*x", "1", "-0.1", [[False]], None, "grad"),  # too few digits to guess a slip from
     Claimed("exp(x)", "1", "3", [[False]], None, "grad"),  # a whole number is meant exactly
     Claimed("cos(x)", "pi/2", "-1", [[True]], None, "grad"),
     Claimed("sin(x)", "pi/2", "0", [[True]], None, "grad"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Context, Decimal
 
 from jacli.findings import Claim, Claimed, Witness
 from jacli.render.numbers import show, show_exact
@@ -40,7 +41,10 @@ def _float(value: float | None, options: Options) -> str:
 def _sympy(value: str | None, options: Options) -> str:
     if value is None or value == "nan":
         return value or "none"
-    return show_exact(value, options.digits or _DIGITS).lower()
+    if options.digits is not None:
+        return show_exact(value, options.digits)
+    number = Context(prec=_DIGITS).plus(Decimal(value)).normalize()
+    return f"{number:f}" if -7 <= number.adjusted() <= _DIGITS else str(number).lower()
 
 
 def claim_table(

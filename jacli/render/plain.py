@@ -11,7 +11,7 @@ from jacli.result import Result
 from jacli.text import width_of
 
 #: The marks that this package draws itself; names and formulas are the user's own and stay as they are.
-ASCII = str.maketrans({"∂": "d", "²": "2", "×": "x", "·": "*", "≈": "~"})
+ASCII = str.maketrans({"∂": "d", "²": "2", "×": "x", "·": "*", "≈": "~", "±": "+-"})
 
 
 def render(result: Result, options: Options) -> str:
