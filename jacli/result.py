@@ -17,8 +17,8 @@ SCHEMA = "jacli/1"
 #: From best to worst: a verdict is the worst status among the entries.
 STATUSES = ("agree", "rounding", "kink", "edge", "undefined", "disagree")
 
-#: A claim that is wrong weighs more than a point without a derivative, less than the alarm.
-VERDICTS = (*STATUSES[:-1], "wrong", STATUSES[-1])
+#: A claim that is not right weighs more than a point without a derivative, less than the alarm.
+VERDICTS = (*STATUSES[:-1], "undecided", "wrong", STATUSES[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,10 +262,11 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """The worst status of all entries (``agree`` when there are none), or ``wrong`` when a claim is."""
+        """The worst status of all entries (``agree`` when there are none), ``wrong`` or ``undecided`` as a claim is."""
         found = {status for block in self.blocks for status in block.statuses()}
-        if self.findings is not None and self.findings.claim is not None and self.findings.claim.wrong:
-            found.add("wrong")
+        claim = self.findings.claim if self.findings is not None else None
+        if claim is not None and claim.verdict != "right":
+            found.add(claim.verdict)
         return max(found, key=VERDICTS.index, default="agree")
 
     def block(self, key: str) -> Block:
