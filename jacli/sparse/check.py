@@ -119,7 +119,8 @@ class Checker:
 
     def jacobian(self, entries: Entries) -> Verdicts:
         """The verdicts on ``derived.jacobian()``."""
-        return self._verdicts(entries.values, lambda: self._entry_shares(entries), self._prove_slope)
+        alone = self.system.distinct
+        return self._verdicts(entries.values, lambda: self._entry_shares(entries), self._prove_slope, alone=alone)
 
     def vjp(self, values: Floats, weights: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
         """The verdicts on ``derived.vjp(weights)``; ``exact`` gives an output entry's weight as a node."""
@@ -203,6 +204,8 @@ class Checker:
         shares: Callable[[], Iterator[Share]],
         prove: Callable[[Sequence[Term]], verify.Proof],
         factors: Factors = lambda part, row: (),
+        *,
+        alone: bool = False,
     ) -> Verdicts:
         if self.mode == "none":
             return unchecked(len(values))
@@ -210,15 +213,28 @@ class Checker:
             wanted = np.arange(len(values))
             verdicts = unchecked(len(values))
         else:
-            suspicious = self._suspicious(values, shares())
+            suspicious = self._suspicious(values, shares(), alone=alone)
             verdicts = Verdicts(np.where(suspicious, _UNCHECKED, _AGREE).astype(np.uint8))
             wanted = np.flatnonzero(suspicious)
         sample = random.Random(0).sample(range(len(values)), min(SAMPLE, len(values)))
         return self._proved(values, verdicts, [*sample, *wanted.tolist()], shares, prove, factors)
 
-    def _suspicious(self, values: Floats, shares: Iterator[Share]) -> Mask:
+    def _doubtful(self, values: Floats, shares: Iterator[Share]) -> Mask:
+        """``_suspicious`` where every value is one share, in order."""
+        result = np.zeros(len(values), bool)
+        start = 0
+        for share in shares:
+            here = slice(start, start + len(share.rows))
+            allowed = self.tolerance.rtol * np.abs(share.values) + self.tolerance.atol
+            result[here] = share.doubtful | ~(np.abs(values[here] - share.values) <= allowed / 2)
+            start = here.stop
+        return result
+
+    def _suspicious(self, values: Floats, shares: Iterator[Share], *, alone: bool) -> Mask:
         """Where the readings differ, or where doubles cannot be relied on."""
         count = len(values)
+        if alone:
+            return self._doubtful(values, shares)
         total, size, error, doubtful, rounded = (np.zeros(count) for _ in range(5))
         for share in shares:
             total += np.bincount(share.places, share.values, minlength=count)
