@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from jacli.readings.tape import Op, Tape
@@ -24,6 +25,9 @@ _MOST_DERIVED = 6_000
 
 #: SymPy compares every pair of a maximum's arguments, at a cost that explodes.
 _MOST_EXTREMES = 6
+
+#: Subexpressions whose text is remembered.
+_MOST_REMEMBERED = 50_000
 
 #: SymPy recurses over expressions, several frames a level.
 _FRAMES = 50_000
@@ -296,13 +300,34 @@ def derived_size(expression: Any) -> int:
     return sizes[-1][1]
 
 
+@cache
+def _writer() -> Any:
+    """SymPy's printer, remembering subexpressions: the entries of one Jacobian repeat each other."""
+    from sympy.printing.str import StrPrinter
+
+    class Writer(StrPrinter):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__({"sympy_integers": False})
+            self.known: dict[Any, str] = {}
+
+        def _print(self, expr: Any, **kwargs: Any) -> str:
+            found = self.known.get(expr)
+            if found is None:
+                if len(self.known) > _MOST_REMEMBERED:
+                    self.known.clear()
+                found = self.known[expr] = super()._print(expr, **kwargs)
+            return found
+
+    return Writer()
+
+
 def text(expression: Any) -> str | None:
     """A formula in SymPy's words, or None when it is too long to read."""
     if expression is None:
         return None
     with deep(_FRAMES):
         try:
-            printed = sympy().sstr(expression)
+            printed = _writer().doprint(expression)
         except (RecursionError, ValueError):  # ValueError: an integer too long to print
             return None
     return printed if len(printed) <= MOST_CHARACTERS else None
