@@ -5,13 +5,13 @@ Importing this package is cheap: torch and SymPy are imported when a result is a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from jacli.errors import JacliError
 from jacli.version import __version__
 
+TYPE_CHECKING = False  # typing is not imported for its name alone: every call pays for what is imported here
 if TYPE_CHECKING:
-    from jacli.api import backward, check, grad, hessian, hvp, jacobian, jvp, read, vjp
+    from typing import Any
+
+    from jacli.api import backward, check, grad, hessian, hvp, jacobian, jvp, read, sparse_jacobian, sparsity, vjp
     from jacli.stream.api import at_points
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "jacobian",
     "jvp",
     "read",
+    "sparse_jacobian",
+    "sparsity",
     "vjp",
 ]
 
@@ -35,6 +37,10 @@ def __getattr__(name: str) -> Any:
         from jacli.stream.api import at_points
 
         return at_points
+    if name == "JacliError":
+        from jacli.errors import JacliError
+
+        return JacliError
     if name in __all__:
         from jacli import api
 

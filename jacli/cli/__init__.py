@@ -6,22 +6,26 @@ SymPy or NumPy.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # typing is not imported for its name alone: every call pays for what is imported here
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ALL_AGREE, SOME_DO_NOT, REFUSED, BUG, INTERRUPTED = 0, 1, 2, 70, 130
 
 
 def main() -> None:
-    """The entry point. It leaves at once after flushing: torch's own goodbye takes half a second."""
-    import gc
-    import warnings
+    """The entry point: the warm server answers where one is running, this process otherwise."""
+    from jacli.cli import levers
+    from jacli.warm.client import ask
 
-    gc.set_threshold(100_000)  # importing makes many objects and no garbage
-    if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # what a library has to say to programmers
-    os._exit(run(sys.argv[1:]))
+    words = sys.argv[1:]
+    status = ask(words)
+    if status is None:
+        levers.pull()
+        status = run(words)
+    levers.leave(status)
 
 
 def run(words: Sequence[str]) -> int:
@@ -30,9 +34,9 @@ def run(words: Sequence[str]) -> int:
     from jacli.errors import JacliError
 
     try:
-        from jacli.cli.app import serve
+        from jacli.cli.app import answer
 
-        status = serve(words)
+        status = answer(words)
     except JacliError as error:
         from jacli.cli.diagnostics import refusal, wants_json
 

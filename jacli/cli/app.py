@@ -9,8 +9,8 @@ from jacli.cli.streams import write_output
 from jacli.version import __version__
 
 
-def serve(words: Sequence[str]) -> int:
-    """Serve the words of one command line; the exit status."""
+def answer(words: Sequence[str]) -> int:
+    """Answer the words of one command line; the exit status."""
     asked = parse(words)
     if asked.version:
         write_output(f"jacli {__version__}\n".encode())
@@ -20,6 +20,10 @@ def serve(words: Sequence[str]) -> int:
 
         write_output(help_text(asked.command).encode())
         return 0
+    if asked.command.name == "serve":
+        from jacli.warm.command import run
+
+        return run(asked.given)
     if not asked.command.takes_expression:
         from jacli.cli.listing import list_functions
 

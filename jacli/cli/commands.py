@@ -50,6 +50,11 @@ DIGITS = Option("--digits", "Significant digits to show in table, plain, markdow
 COLOR = Option("--color", "auto, always or never.", "WHEN")
 QUIET = Option("--quiet", "Print nothing: the exit status tells.")
 
+BACKGROUND = Option("--background", "Serve in the background, until --stop or the idle time-out.")
+STOP = Option("--stop", "Stop the server; requests being answered are finished.")
+STATUS = Option("--status", "Say whether a server is running: exit status 0 if so, 1 if not.")
+IDLE = Option("--idle", "End after so many minutes without a request (60).", "MINUTES")
+
 POINTS = Option("--points", "Many points: a csv, tsv, jsonl, npy or parquet file, or - for a stream.", "FILE")
 STRICT = Option("--strict", "With --points: stop at the first line that is no point.")
 RESUME = Option("--resume", "With --points: go on with the interrupted file of --output.")
@@ -62,6 +67,7 @@ MOST_DENSE = Option("--most-dense", "Entries of a Jacobian, zeros included, beyo
 POINTS_ONLY = (STRICT, RESUME, CHECK, DEVICE, DTYPE)
 SOURCE = (FILE, EXPR)
 VIEW = (FORMAT, OUTPUT, DIGITS, COLOR, QUIET)
+SERVE = (BACKGROUND, STOP, STATUS, IDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +81,14 @@ class Command:
     example: str = ""
     points: tuple[Option, ...] = ()
     large: tuple[Option, ...] = ()
+    own: tuple[Option, ...] = VIEW
 
     @property
     def options(self) -> tuple[Option, ...]:
         """All its options, in the order of the help."""
         if not self.arguments:
-            return VIEW
-        return (*self.arguments, *self.points, *self.large, *SOURCE, *VIEW)
+            return self.own
+        return (*self.arguments, *self.points, *self.large, *SOURCE, *self.own)
 
     @property
     def takes_expression(self) -> bool:
@@ -171,5 +178,8 @@ COMMANDS = {
             'jacli backward "x**2 + y" --at 3,1',
         ),
         Command("functions", "The table of functions that expressions may use.", example="jacli functions"),
+        Command(
+            "serve", "Keep jacli in memory: commands answer at once.", example="jacli serve --background", own=SERVE
+        ),
     )
 }
