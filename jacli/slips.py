@@ -30,6 +30,9 @@ _FACTORS = tuple(
 #: Largest matrix, in entries, whose rows and columns are tried in other orders.
 _MOST_ENTRIES = 2_500
 
+#: More names than this are not listed in a sentence.
+_MOST_NAMES = 8
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -126,7 +129,10 @@ class Slips:
             return None
         what, names = ("rows", "columns")[axis], self.names[axis]
         if len(moved) == 2:
-            return f"{what} {names[moved[0]]} and {names[moved[1]]} are swapped: the order is {', '.join(names)}"
+            swapped = f"{what} {names[moved[0]]} and {names[moved[1]]} are swapped"
+            return f"{swapped}: the order is {', '.join(names)}" if count <= _MOST_NAMES else swapped
+        if count > _MOST_NAMES:
+            return f"{len(moved)} {what} are in another order, the first of them {names[moved[0]]}"
         return f"the {what} are in the order {', '.join(names[m] for m in order)}, not {', '.join(names)}"
 
     def _line_fits(self, axis: int, claimed: int, true: int, n: int) -> bool:

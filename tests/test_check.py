@@ -268,6 +268,7 @@ CLAIMS = [
     Claimed(PAIR, "2,4", "2, 3*x1**2; 2*x0, 1", [[False, False], [False, False]], "rows f0 and f1 are swapped"),
     Claimed(PAIR, "2,4", "1, 2*x0; 3*x1**2, 2", [[False, False], [False, False]], "columns x0 and x1 are swapped"),
     Claimed(PAIR, "2,4", "2*x0, 1; 2, 12*x1", [[True, True], [True, False]], "right at this point, wrong at x0="),
+    Claimed("x*y, y*z, z*x", "1,2,3", "0,z,y; z,0,x; y,x,0", [[False] * 3] * 3, "the rows are in the order f1, f2, f0"),
     Claimed("x*y, y*z, z*x", "1,2,3", "y,x,0; 0,z,y; z,0,x", [[True] * 3] * 3),
     Claimed("sin(2*x)", "1", "cos(2*x)", [[False]], "the derivative of the inner 2*x (2)", "grad"),
     Claimed("exp(x**2)", "x=1/3", "exp(x**2)", [[False]], "the derivative of the inner x**2", "grad"),
