@@ -27,6 +27,9 @@ from jacli.sparse.family import Family, Ints, Numbers, rebuilt
 from jacli.sparse.point import Space, Values, space
 from jacli.sparse.system import System
 
+#: Entries of a variable, in some order.
+_LEAVES = frozenset(("variable", "index", "gather", "reshape", "transpose"))
+
 _OPERATORS = frozenset(("neg", "add", "sub", "mul", "div", "pow", "select", "pi", "E", "true", "false", "number"))
 
 
@@ -148,7 +151,7 @@ class _Finder:
         node = program.nodes[index]
         if node.op == "family":
             return None
-        if node.op in ("variable", "index", "gather"):
+        if node.op in _LEAVES:
             places = self._places(node)
             slot = self._slot_of(places, leaves, shape, program.source(index))
             leaves.setdefault(slot, np.broadcast_to(places, shape).reshape(-1))
@@ -178,9 +181,13 @@ class _Finder:
             start, shape = int(self.variables.starts[position]), self.variables.shape(position)
             return np.arange(start, start + math.prod(shape)).reshape(shape)
         array = self.bound.program.nodes[node.args[0]]
-        if array.op not in ("variable", "index", "gather"):
+        if array.op not in _LEAVES:
             raise NotScalar
         inner = self._places(array)
+        if node.op == "transpose":
+            return inner.T
+        if node.op == "reshape":
+            return inner.reshape(node.value)
         if node.op == "index":
             found: Ints = np.asarray(inner[node.value])
             return found

@@ -99,7 +99,7 @@ def scan(text: str) -> Scan | None:
         pieces, separators = _joined(pieces, separators)
     places = _Places(pieces, lengths)
     kept = _equations(text, pieces, separators, places)
-    return _assemble(text, list(index), ids, pieces, places, kept) if kept is not None else None
+    return _assemble(text, list(index), ids, places, kept) if kept is not None else None
 
 
 def _depth(piece: str) -> int:
@@ -169,15 +169,18 @@ def _equations(text: str, pieces: Sequence[str], separators: Sequence[str], plac
 
 
 def _assemble(
-    text: str, words: list[str], ids: Ints, pieces: Sequence[str], places: _Places, kept: tuple[list[int], list[int]]
+    text: str, words: list[str], ids: Ints, places: _Places, kept: tuple[list[int], list[int]]
 ) -> Scan | None:
     equations = np.array(kept[0], np.int64)
     definitions = tuple(
-        Statement(words[ids[places.first[place]]], int(places.starts[place]), int(places.stops[place])) for place in kept[1]
+        Statement(words[ids[places.first[place]]], int(places.starts[place]), int(places.stops[place]))
+        for place in kept[1]
     )
     if not len(equations) or sum(stop - start for _, start, stop in definitions) > MOST_DEFINED:
         return None
+    stripped: defaultdict[str, int] = defaultdict(count().__next__)
+    outline = np.array([stripped[outline.strip()] for outline in places.outlines], np.int64)
     return Scan(
-        text, words, ids, [outline.strip() for outline in places.outlines], places.outline[equations],
+        text, words, ids, list(stripped), outline[places.outline[equations]],
         places.first[equations], places.starts[equations], places.stops[equations], definitions,
     )  # fmt: skip
