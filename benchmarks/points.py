@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -150,47 +150,47 @@ def in_process(size: int) -> None:
             print(f"  {contender:24} {rate / rates[base]:7.2f} x  {rate / 1e6:8.2f} M points/s a core")
 
 
-def best(call: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+def best(call: Callable[[], object]) -> float:
     """The shortest of seven, in seconds of one core: on busy machines elapsed time says little."""
     times = []
     for _ in range(7):
-        start = clock()
+        start = time.process_time()
         call()
-        times.append(clock() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
 def files(size: int) -> None:
-    """Whole files in a process of its own, relative to ``import torch``."""
-    base = best(lambda: subprocess.run([sys.executable, "-c", "import torch"], check=True), time.perf_counter)
+    """Whole files in a process of their own, relative to ``import torch``."""
+    base = min(ask(["-c", "import torch"])[0] for _ in range(3))
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "arm.txt"
         program.write_text(ARM)
         points = np.random.default_rng(0).normal(size=(size, 6))
         np.save(f"{folder}/p.npy", points)
-        np.savetxt(f"{folder}/p.csv", points, fmt="%r", delimiter=",")
+        np.savetxt(f"{folder}/p.csv", points, fmt="%.17g", delimiter=",")
         for ending in ("npy", "csv"):
             for check in ("none", "suspect"):
-                spent = ask(program, f"{folder}/p.{ending}", f"{folder}/o.{ending}", check)[0]
-                print(
-                    f"{ending} to {ending}, --check {check}: {spent:.2f} s, {spent / base:.2f} x import torch, "
-                    f"{size / (spent - base):,.0f} points/s after it"
-                )
+                spent = ask(jacobian(program, f"{folder}/p.{ending}", f"{folder}/o.{ending}", check))[0]
+                ratio, rate = spent / base, size / spent
+                print(f"{ending} to {ending}, --check {check}: {ratio:.2f} x import torch, {rate:,.0f} points/s a core")
 
 
-def ask(program: Path, points: str, output: str, check: str) -> tuple[float, int]:
-    """Seconds and peak KiB of one process."""
-    words = ["jacobian", "--file", str(program), "--points", points, "--output", output, "--check", check]
-    before = time.perf_counter()
+def ask(words: Sequence[str]) -> tuple[float, int]:
+    """Seconds of processor time and peak KiB of one Python process."""
     code = (
-        "import subprocess, sys, resource; subprocess.run(sys.argv[1:], check=True);"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        "import subprocess, sys, resource; subprocess.run([sys.executable, *sys.argv[1:]], check=True);"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_utime + used.ru_stime, used.ru_maxrss)"
     )
-    found = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-c", code, sys.executable, "-m", "jacli", *words],
-        check=True, capture_output=True, text=True, cwd=ROOT,
-    )  # fmt: skip
-    return time.perf_counter() - before, int(found.stdout)
+    found = subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True, text=True, cwd=ROOT)  # noqa: S603
+    seconds, peak = found.stdout.split()
+    return float(seconds), int(peak)
+
+
+def jacobian(program: Path, points: str, output: str, check: str) -> list[str]:
+    """The words of one run of ours."""
+    words = ["-m", "jacli", "jacobian", "--file", str(program), "--points", points, "--output", output]
+    return [*words, "--check", check]
 
 
 def memory() -> None:
@@ -200,7 +200,7 @@ def memory() -> None:
         program.write_text("x*y, sin(x)")
         for size in (10**5, 10**6, 10**7):
             np.save(f"{folder}/p.npy", np.random.default_rng(0).normal(size=(size, 2)))
-            _, peak = ask(program, f"{folder}/p.npy", f"{folder}/o.npy", "suspect")
+            _, peak = ask(jacobian(program, f"{folder}/p.npy", f"{folder}/o.npy", "suspect"))
             print(f"{size:>10,} points: {peak / 1024:.0f} MiB")
 
 
