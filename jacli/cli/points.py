@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -201,6 +202,14 @@ class Nowhere(Pipe):
         return len(data)
 
 
+class Special(io.FileIO):
+    """A pipe or a device: what was written cannot be taken back."""
+
+    def seekable(self) -> bool:
+        """Never, whatever the system says."""
+        return False
+
+
 def _opened(view: View) -> BinaryIO:
     """The file of ``--output``, as it is: results are added to it row by row."""
     if view.output is None:
@@ -208,7 +217,7 @@ def _opened(view: View) -> BinaryIO:
     path = Path(view.output)
     try:
         if path.exists() and not path.is_file():
-            return path.open("wb", buffering=0)
+            return cast(BinaryIO, Special(path, "wb"))
         return path.open("r+b" if path.exists() else "x+b")
     except OSError as error:
         raise JacliError(f"cannot write {view.output}: {error.strerror}", kind="file") from None
