@@ -12,16 +12,13 @@ from flint import fmpq
 from jacli.errors import JacliError, Span
 from jacli.readings import terms
 from jacli.readings.adjoint import gradient
-from jacli.readings.balls import ACCURACY, PRECISIONS, Balls, Known, Undefined, Unknown
-from jacli.readings.decimals import decimal, nearest
+from jacli.readings.balls import ACCURACY, Balls, Known, Undefined, Unknown
+from jacli.readings.decimals import decimal, is_writable, nearest
 from jacli.readings.exact import Truth
 from jacli.readings.paths import Path, path
 from jacli.readings.rounding import Effect, Rounding
 from jacli.readings.sides import Side, alike, look
 from jacli.readings.tape import Tape
-
-#: Decimal digits of the highest precision that is tried.
-MOST_DIGITS = int(PRECISIONS[-1] * math.log10(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +152,14 @@ class Prover:
             return self.refusal(value)
         if isinstance(value, Truth):
             raise TypeError("a condition is no number")
+        if not is_writable(value):
+            return Proof("undecided", reason=self._placed("beyond 10**(10**15) in size, or below its inverse", output))
         effect = self.rounding.effect(node, self.path(output).nodes)
         return Proof("smooth", decimal(value), effect=effect, node=node)
 
     def refusal(self, value: Undefined | Unknown) -> Proof:
         """Why there is no value."""
-        reason = value.reason if isinstance(value, Undefined) else f"undecided at {MOST_DIGITS} digits"
+        reason = value.reason if isinstance(value, Undefined) else f"undecided at {self.balls.most_digits} digits"
         kind = "undefined" if isinstance(value, Undefined) else "undecided"
         return Proof(kind, reason=self._placed(reason, value.node), place=self.tape.spans[value.node])
 
@@ -212,7 +211,8 @@ class Prover:
         """Two finite slopes: the derivative if they are equal."""
         apart = self._apart(left, right, left.slope, right.slope)
         if apart is None:
-            return Proof("undecided", reason=f"undecided at {MOST_DIGITS} digits: whether both sides have one slope")
+            digits = self.balls.most_digits
+            return Proof("undecided", reason=f"undecided at {digits} digits: whether both sides have one slope")
         if apart:
             reason = f"the slope is {slopes[0]} on the left and {slopes[1]} on the right"
             return Proof("kink", one_sided=slopes, reason=reason)
@@ -230,9 +230,7 @@ class Prover:
     def _leads_to(self, value: int, side: Side) -> bool:
         return isinstance(side.limit, int) and self.balls.sign(terms.sub(self.tape, side.limit, value)) == 0
 
-    def _extended(
-        self, output: int, direction: Mapping[int, int], found: Undefined, left: Side, right: Side
-    ) -> Proof:
+    def _extended(self, output: int, direction: Mapping[int, int], found: Undefined, left: Side, right: Side) -> Proof:
         """What is undefined as typed may still have a continuous extension, which is worth telling."""
         proof = self.refusal(found)
         root = self._real_root(output, direction, found)
@@ -287,7 +285,9 @@ class Prover:
 
     def _exact(self, node: int) -> str:
         value = self.balls.value(node, ACCURACY)
-        return "undecided" if isinstance(value, (Undefined, Unknown, Truth)) else decimal(value)
+        if isinstance(value, (Undefined, Unknown, Truth)) or not is_writable(value):
+            return "undecided"
+        return decimal(value)
 
     # ---- second derivatives at a switching point
 
@@ -357,7 +357,7 @@ def double(tape: Tape, node: int) -> float:
     balls = Balls(tape)
     value: Known = balls.value(node)
     if isinstance(value, (Undefined, Unknown)):
-        reason = value.reason if isinstance(value, Undefined) else f"undecided at {MOST_DIGITS} digits"
+        reason = value.reason if isinstance(value, Undefined) else f"undecided at {balls.most_digits} digits"
         raise JacliError(f"this is not a real number: {reason}", tape.spans[node], kind="point")
     return _in_range(_rounded(balls, node), tape.source(node))
 

@@ -162,7 +162,7 @@ _MP: dict[str, Any] = {
     "asin": _within("asin", -1, 1), "acos": _within("acos", -1, 1), "atan": mpmath.atan, "atan2": _angle,
     "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "asinh": mpmath.asinh,
     "acosh": _within("acosh", 1, None), "atanh": _within("atanh", -1, 1, closed=False),
-    "abs": lambda a: abs(a), "sign": _sign, "floor": _floor, "ceil": lambda a: -_floor(-a),
+    "abs": abs, "sign": _sign, "floor": _floor, "ceil": lambda a: -_floor(-a),
     "max": lambda a, b: a if _sign(a - b) >= 0 else b, "min": lambda a, b: a if _sign(a - b) <= 0 else b,
     "erf": mpmath.erf, "erfc": mpmath.erfc, "gamma": _no_pole(mpmath.gamma),
     "lgamma": _no_pole(lambda x: mpmath.log(abs(mpmath.gamma(x)))), "digamma": _no_pole(mpmath.digamma),

@@ -9,13 +9,13 @@ import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from proving import NotReal, TooClose, mp_slopes, prepare
 
 from jacli.functions import ROWS, TABLE
 from jacli.readings import adjoint, germs, rounding
 from jacli.readings.germs import Algebra
 from jacli.readings.tape import PRIMITIVES
 from jacli.verify import Proof, Prover
+from proving import NotReal, TooClose, mp_slopes, prepare
 
 # text, point, variable, kind, exact or one-sided slopes, what the reason says
 SWITCHES: list[tuple[str, str, str, str, object, str]] = [
@@ -158,10 +158,7 @@ def test_formula_and_series_agree(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_FORMULA)
 def test_a_lying_formula_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name in ("sign", "floor", "ceil"):
-        lie = "1"
-    else:
-        lie = f"-({ROWS[name].derivatives[0]})"
+    lie = "1" if name in ("sign", "floor", "ceil") else f"-({ROWS[name].derivatives[0]})"
     row = replace(ROWS[name], derivatives=(lie, *ROWS[name].derivatives[1:]))
     monkeypatch.setitem(adjoint.ROWS, name, row)
     rounding._formula.cache_clear()

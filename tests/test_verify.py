@@ -9,9 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from proving import prepare
 
 from jacli.verify import Proof, Prover, judge, prove_gradient, prove_value
+from proving import prepare
 
 NAN, INF = math.nan, math.inf
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,6 +19,9 @@ from jacli.readings.tape import Tape
 
 #: Bits of precision that are tried in turn.
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
+
+#: Further precisions for short programs: how many operations each is still worth.
+FURTHER = {16384: 2000, 65536: 200}
 
 #: From this precision on, a ball that still touches a special value is worth a proof.
 _SUSPICIOUS = 512
@@ -185,7 +189,9 @@ class Balls:
     def values(self, nodes: Sequence[int], accuracy: int = 0) -> list[Known]:
         """Each node's value, balls to ``accuracy`` bits relative to their size. Unknown only after every effort."""
         pending = list(nodes)
-        for precision in PRECISIONS:
+        for precision in (*PRECISIONS, *FURTHER):
+            if precision in FURTHER and len(self.tape.needed(pending)) > FURTHER[precision]:
+                break
             pending = self._try(pending, precision, accuracy)
             if not pending:
                 break
@@ -200,6 +206,11 @@ class Balls:
             if _enough(found, accuracy):
                 self._settled[node] = found
         return found if _enough(found, accuracy) else self.values((node,), accuracy)[0]
+
+    @property
+    def most_digits(self) -> int:
+        """Decimal digits of the highest precision that was tried."""
+        return int(max(self._points, default=PRECISIONS[0]) * math.log10(2))
 
     def sign(self, node: int) -> int | Undefined | Unknown:
         """-1, 0, 1, or why there is none."""

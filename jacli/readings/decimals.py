@@ -44,6 +44,14 @@ def written(number: Decimal, digits: int = DIGITS) -> str:
     return f"{'-' if sign else ''}{mantissa}e{'+' if size > 0 else '-'}{abs(size):02d}"
 
 
+def is_writable(value: Number) -> bool:
+    """Whether the number's exponent can itself be written (in 15 digits)."""
+    return type(value) is not arb or (abs(value) < _LONGEST and abs(value) > 1 / _LONGEST)
+
+
+_LONGEST = arb(10) ** arb(10**15)
+
+
 def _decimal(value: Number, figures: int) -> Decimal:
     if type(value) is fmpq:
         return _context(figures).divide(Decimal(int(value.p)), Decimal(int(value.q)))

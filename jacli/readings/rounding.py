@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq
 from jacli.errors import Span
 from jacli.readings import terms
 from jacli.readings.adjoint import derivative
-from jacli.readings.balls import PRECISIONS, Balls, branch, exact
+from jacli.readings.balls import PRECISIONS, Balls, Unknown, branch, exact
 from jacli.readings.exact import NoValueError, Number, UnsureError, ball, compute, is_zero
 from jacli.readings.tape import PRIMITIVES, Tape
 
@@ -68,6 +68,8 @@ class Rounding:
         self.tape: Tape = balls.tape
         self._floats: dict[int, float] = {}
         self._errors: dict[int, float] = {}
+        self._scanned = 0
+        self._found: set[int] = set()
         self._path: Sequence[int] = ()
         self._left: tuple[str | None, int | None] = (None, None)
         self._cached: dict[int, list[tuple[int, float]]] = {}
@@ -77,7 +79,7 @@ class Rounding:
         order = self.tape.needed((node,))
         typed = [self._typed(n) for n in order]
         shares = self._shares(node, order, typed) or self._wide_shares(node, order, typed)
-        inputs = math.fsum(share for share, counts in zip(shares, typed, strict=True) if counts)
+        inputs = sum(share for share, counts in zip(shares, typed, strict=True) if counts)
         leaves, worst = self._leaving_path(path)
         if leaves != "overflow":
             leaves, worst = max((leaves, worst), self._leaving(order), key=lambda found: _GRAVITY.index(found[0]))
@@ -85,7 +87,7 @@ class Rounding:
             worst = order[max(range(len(order)), key=shares.__getitem__)]
         return Effect(
             min(inputs, _LARGEST),
-            min(math.fsum(shares), _LARGEST),
+            min(sum(shares), _LARGEST),
             None if worst is None else self.tape.spans[worst],
             None if worst is None else self.tape.source(worst),
             leaves,
@@ -147,6 +149,9 @@ class Rounding:
         return [_finite(share) for share in shares]
 
     def _swept(self, node: int, order: Sequence[int], values: Mapping[int, Any]) -> list[arb]:
+        def known(node: int) -> Any:
+            return self.balls.value(node) if isinstance(values[node], Unknown) else values[node]
+
         weight = {node: arb(1)}
         shares = [arb(0)] * len(order)
         for k in range(len(order) - 1, -1, -1):
@@ -154,9 +159,11 @@ class Rounding:
             factor = weight.get(here)
             if factor is None:
                 continue
-            if self._rounded(here):
-                shares[k] = (abs(ball(values[here])) * _UNIT + _SMALLEST) * abs(factor)
-            for arg, slope in self._exact_slopes(here, values.__getitem__):
+            value = known(here)
+            if isinstance(value, Number) and self._rounded(here):
+                size = abs(ball(value)) + (1 if here in self._absorbed() else 0)
+                shares[k] = (size * _UNIT + _SMALLEST) * abs(factor)
+            for arg, slope in self._exact_slopes(here, known):
                 weight[arg] = weight.get(arg, arb(0)) + factor * ball(slope)
         return shares
 
@@ -170,7 +177,7 @@ class Rounding:
         found = self._floats.get(node)
         if found is None:
             value = self._number(node)
-            found = self._floats[node] = 0.0 if value is None else as_float(value)
+            found = self._floats[node] = 0.0 if value is None else _clear(value)
         return found
 
     def _rounded(self, node: int) -> bool:
@@ -181,9 +188,24 @@ class Rounding:
     def _error(self, node: int) -> float:
         found = self._errors.get(node)
         if found is None:
-            size = abs(self._float(node))
+            size = abs(self._float(node)) + (1 if node in self._absorbed() else 0)
             found = self._errors[node] = max(size * _UNIT, _SMALLEST) if self._rounded(node) else 0.0
         return found
+
+    def _absorbed(self) -> set[int]:
+        """Exponentials that a 1 is added to or taken from.
+
+        expm1, sigmoid and the like are one operation in torch, which computes their slope from a result that has
+        absorbed the 1: what it loses is relative to that.
+        """
+        ops = self.tape.ops
+        for op in ops[self._scanned :]:
+            if op.op in ("add", "sub"):
+                one, other = sorted(op.args, key=lambda arg: ops[arg].op == "exp")
+                if ops[other].op == "exp" and ops[one].op == "number" and ops[one].value == 1:
+                    self._found.add(other)
+        self._scanned = len(ops)
+        return self._found
 
     def _typed(self, node: int) -> bool:
         """A number as the user typed it (``1/3`` too), which is rounded before anything is computed."""
@@ -202,7 +224,7 @@ class Rounding:
                 found = [(args[0], self._float(args[1])), (args[1], self._float(args[0]))]
             else:
                 with ctx.workprec(_PRECISION):
-                    found = [(arg, as_float(slope)) for arg, slope in self._exact_slopes(node, self.balls.value)]
+                    found = [(arg, _clear(slope)) for arg, slope in self._exact_slopes(node, self.balls.value)]
             self._cached[node] = found
         return found
 
@@ -223,7 +245,7 @@ _LINEAR = {"add": (_ONE, _ONE), "sub": (_ONE, -_ONE), "neg": (-_ONE,)}
 
 
 def _slope(op: str, position: int, given: Sequence[Any], value: tuple[int, ...] | None) -> Number:
-    """The derivative of one operation, 0 where it has none."""
+    """The derivative of one operation, 0 where it has none, nan where more precision must tell."""
     if op in _LINEAR:
         return _LINEAR[op][position]
     try:
@@ -231,8 +253,10 @@ def _slope(op: str, position: int, given: Sequence[Any], value: tuple[int, ...] 
             first = compute("ge" if op == "max" else "le", given)
             return _ONE if first.holds == (position == 0) else _ZERO  # type: ignore[union-attr]
         return _evaluated(*_formula(op, position, value), given)
-    except (NoValueError, UnsureError):
+    except NoValueError:
         return _ZERO
+    except UnsureError:
+        return arb.nan()
 
 
 @cache
@@ -261,11 +285,20 @@ def is_double(value: Number) -> bool:
     return type(value) is fmpq and terms.is_double(Fraction(int(value.p), int(value.q)))
 
 
+def _clear(number: Number) -> float:
+    """A number as a double, or nan where its ball is too wide (the argument is large: more precision must tell)."""
+    value = ball(number)
+    return as_float(value) if value.rel_accuracy_bits() >= _SURE or value.rad() < _SMALL else math.nan
+
+
+_SURE, _SMALL = 16, 1e-30
+
+
 def as_float(value: Number) -> float:
     """The number to double precision; infinite when too large."""
     return float(ball(value).mid())
 
 
 def _finite(value: arb) -> float:
-    """A bound as a double, the largest one when it is larger or unknown."""
-    return min(float(value.upper()), _LARGEST) if value.is_finite() else _LARGEST
+    """A bound as a double, the largest one when it is larger; an unknown one forgives nothing."""
+    return min(float(value.upper()), _LARGEST) if value.is_finite() else 0.0

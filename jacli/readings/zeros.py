@@ -1,6 +1,6 @@
 """Proofs that a constant is exactly zero, where balls can only say that it is very small.
 
-Three attempts, from cheap to dear: both sides are the same formula once the point's values are put in; an
+Three attempts, from cheap to dear: all terms cancel once the point's values are put in; an
 algebraic number that is smaller than any non-zero one of its kind can be; SymPy knows an identity.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from flint import arb, fmpq, fmpz
 
-from jacli.readings import terms
 from jacli.readings.balls import PRECISIONS, Balls, branch
 from jacli.readings.exact import Angle, is_zero
 from jacli.readings.tape import Tape
@@ -24,8 +24,11 @@ _MOST_FOR_SYMPY = 60
 #: Bits of a ball that must touch zero, a quarter of them below it, before a proof is tried.
 _PRECISION = 512
 
-#: Largest number that SymPy gets to see, in bits.
-_TAME_BITS = 64
+#: Largest number that SymPy gets to see, in bits, and smallest below 1.
+_TAME_BITS = 32
+
+#: Functions whose values SymPy evaluates at any cost and knows no identities of.
+_WILD = frozenset(("erf", "erfc", "digamma", "polygamma", "besseli"))
 
 
 def is_proved_zero(balls: Balls, node: int) -> bool:
@@ -54,28 +57,90 @@ def _order(tape: Tape, node: int) -> list[int]:
     return [*values, *(n for n in wanted if n not in known)]
 
 
+# ---- the same formula
+
+
+#: A polynomial in atoms: for each monomial (atoms with their powers) its coefficient. An atom is an operation on
+#: polynomials that is not looked into.
+_Monomial = tuple[tuple[int, int], ...]
+_Form = dict[_Monomial, fmpq]
+
+#: Longest polynomial that is multiplied out, in terms, and longest coefficient, in bits.
+_MOST_TERMS = 400
+_MOST_COEFFICIENT = 4096
+
+
 def _same_formula(balls: Balls, node: int, order: list[int]) -> bool:
-    """Writing the point's values in place of the variables, and what is taken for choices, makes it fold to 0."""
-    tape = balls.tape
-    new: dict[int, int] = {}
-    for old in order:
-        op, args, value = tape.ops[old]
+    """With the point's values in place of variables and the cases taken, all terms cancel."""
+    forms: dict[int, _Form] = {}
+    atoms: dict[Any, int] = {}
+    for each in order:
+        op, args, value = balls.tape.ops[each]
+        known = balls.value(each)
         if op == "variable":
-            new[old] = new[tape.bound[old]]
-        elif op == "select":
+            args = (balls.tape.bound[each],)
+        if op == "select":
             taken = branch(args, balls.value)[1]
-            if not isinstance(taken, int):
-                return False
-            new[old] = new[taken]
-        elif op in _FOLDED:
-            given = [new[arg] for arg in args]
-            new[old] = _FOLDED[op](tape, *(sorted(given) if op in ("add", "mul") else given))
+            args = (taken,) if isinstance(taken, int) else ()
+        if isinstance(known, fmpq):
+            found: _Form | None = {(): known} if known else {}
         else:
-            new[old] = tape.add(op, *(new[arg] for arg in args), value=value)
-    return terms.number(tape, new[node]) == 0
+            found = _combined(op, [forms.get(arg, {}) for arg in args])
+        if found is None:
+            key = (op, value, *(frozenset(forms.get(arg, {}).items()) for arg in args))
+            found = {((atoms.setdefault(key, len(atoms)), 1),): fmpq(1)}
+        forms[each] = found
+    return not forms[node]
 
 
-_FOLDED = {"neg": terms.neg, "add": terms.add, "sub": terms.sub, "mul": terms.mul, "div": terms.div}
+def _combined(op: str, forms: list[_Form]) -> _Form | None:
+    """The polynomial of an operation on polynomials, None where it is an atom of its own."""
+    if op in ("variable", "select"):
+        return forms[0]
+    if op == "neg":
+        return _scaled(forms[0], fmpq(-1))
+    if op in ("add", "sub"):
+        return _added(forms[0], forms[1] if op == "add" else _scaled(forms[1], fmpq(-1)))
+    if op == "mul":
+        return _multiplied(*forms)
+    if op == "div" and len(forms[1]) == 1:
+        ((monomial, factor),) = forms[1].items()
+        return _multiplied(forms[0], {tuple((atom, -power) for atom, power in monomial): 1 / factor})
+    if op == "pow" and forms[1] == {(): fmpq(2)}:
+        return _multiplied(forms[0], forms[0])
+    return None
+
+
+def _scaled(form: _Form, factor: fmpq) -> _Form:
+    return {monomial: factor * coefficient for monomial, coefficient in form.items()}
+
+
+def _added(a: _Form, b: _Form) -> _Form:
+    total = dict(a)
+    for monomial, coefficient in b.items():
+        found = total.get(monomial, fmpq(0)) + coefficient
+        if found:
+            total[monomial] = found
+        else:
+            total.pop(monomial)
+    return total
+
+
+def _multiplied(a: _Form, b: _Form) -> _Form | None:
+    if len(a) * len(b) > _MOST_TERMS:
+        return None
+    total: _Form = {}
+    for p, c in a.items():
+        for q, d in b.items():
+            powers = dict(p)
+            for atom, power in q:
+                powers[atom] = powers.get(atom, 0) + power
+            coefficient = c * d
+            if coefficient.height_bits() > _MOST_COEFFICIENT:
+                return None
+            monomial = tuple(sorted((atom, power) for atom, power in powers.items() if power))
+            total = _added(total, {monomial: coefficient})
+    return total
 
 
 # ---- algebraic numbers
@@ -198,4 +263,7 @@ def _tame(balls: Balls, node: int) -> bool:
     value = balls.value(node)
     if isinstance(value, fmpq):
         return bool(value.height_bits() <= _TAME_BITS)
-    return not isinstance(value, arb) or bool(abs(value) < arb(2) ** _TAME_BITS)
+    if balls.tape.ops[node].op in _WILD:
+        return False
+    size, most = abs(value) if isinstance(value, arb) else arb(1), arb(2) ** _TAME_BITS
+    return bool(size < most and (size > 1 / most or size.contains(0)))
