@@ -33,6 +33,11 @@ class Tolerance:
     rtol: float = 1e-9
     atol: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name, value in (("rtol", self.rtol), ("atol", self.atol)):
+            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise JacliError(f"{name} is a finite number not below 0, not {value!r}", kind="option")
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:

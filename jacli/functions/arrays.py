@@ -51,6 +51,13 @@ def _axis(shape: Shape, axis: int) -> int:
     return axis % len(shape)
 
 
+def some(shape: Shape) -> Shape:
+    """``shape``, unless it has no entries: raises ValueError then."""
+    if math.prod(shape) == 0:
+        raise ValueError("an array without entries has no mean, no length and no largest entry")
+    return shape
+
+
 def _without(shape: Shape, axis: int | None) -> Shape:
     """A reduction's shape: one axis dropped, or all of them."""
     if axis is None:
@@ -223,7 +230,7 @@ def _reduction(name: str, signature: str, meaning: str, torch: Any, entries: Any
         kind="array",
         integers_from=1,
         keyword="axis",
-        shape=lambda a, axis=None: _without(a, axis),
+        shape=lambda a, axis=None: _without(a if name in ("sum", "prod") else some(a), axis),
         entries=entries,
         **more,
     )
@@ -347,12 +354,12 @@ PRODUCTS = (
     ),
     _array(
         "inv", "inv(a)", "matrix inverse",
-        lambda t, a: t.linalg.inv(a), _square, lambda a: _adjugate(a) / _det(a),
+        lambda t, a: t.linalg.inv_ex(a).inverse, _square, lambda a: _adjugate(a) / _det(a),
         domain="det(a) != 0", example=("inv([[x, y], [y, 3]])", "x=1, y=2"),
     ),
     _array(
         "solve", "solve(a, b)", "the x with a @ x = b",
-        lambda t, a, b: t.linalg.solve(a, b), _solve_shape, lambda a, b: (_adjugate(a) @ b) / _det(a),
+        lambda t, a, b: t.linalg.solve_ex(a, b).result, _solve_shape, lambda a, b: (_adjugate(a) @ b) / _det(a),
         domain="det(a) != 0", example=("solve([[x, y], [y, 3]], [1, x])", "x=1, y=2"),
     ),
 )  # fmt: skip
@@ -368,7 +375,7 @@ BUILDING = (
     ),
     _array(
         "transpose", "transpose(a)", "axes reversed, as a.T",
-        lambda t, a: a.permute(*range(a.ndim - 1, -1, -1)), _transposed, lambda a: a.T,
+        lambda t, a: a.permute(tuple(range(a.ndim - 1, -1, -1))), _transposed, lambda a: a.T,
         example=("transpose([[x, y]])", "x=1, y=2"),
     ),
     Function(

@@ -86,7 +86,5 @@ def gathered(nodes: Sequence[Node], node: Node, shape: Callable[[int], tuple[int
         least, most = (int(index.min()), int(index.max())) if hasattr(index, "min") else (index, index)
         if least < 0 or most >= size:
             place = f" of axis {axis}" if len(sizes) > 1 else ""
-            raise ValueError(
-                f"the index{place} runs from {least} to {most}, but entries count from 0 to {size - 1}"
-            )
+            raise ValueError(f"the index{place} runs from {least} to {most}, but entries count from 0 to {size - 1}")
     return found

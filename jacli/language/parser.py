@@ -7,8 +7,9 @@ From loosest to tightest: ``or``, ``and``, ``not``, comparisons, ``+ -``, ``* / 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from fractions import Fraction
+from typing import Any
 
 from jacli.errors import JacliError, Span
 from jacli.functions import Function, lookup, suggest
@@ -19,6 +20,13 @@ from jacli.recursion import deep
 #: Brackets, signs and powers inside one another. Formulas people write stay far below.
 MOST_NESTED = 200
 
+_CONSTANT_ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Any]] = {
+    "neg": lambda a, _: -a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "pow": lambda a, b: a ** int(b),
+}
 _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 _BINARY = {"+": ("add", 5), "-": ("sub", 5), "*": ("mul", 6), "/": ("div", 6), "@": ("matmul", 6)}
 _UNARY_POWER, _POWER = 7, 8
@@ -115,7 +123,8 @@ class _Parser:
             "{": "brackets are ( ) for grouping and [ ] for arrays; a family is {x[i]**2 for i in 0:len(x)}",
             "transpose": ".T follows an array's name or bracket",
         }
-        return JacliError(f"{token.text!r} cannot stand here", token.span, hints.get(token.kind), kind="syntax")
+        shown = self.text[token.span.start : token.span.stop]
+        return JacliError(f"{shown!r} cannot stand here", token.span, hints.get(token.kind), kind="syntax")
 
     def juxtaposition(self, before: Token, token: Token) -> JacliError:
         left, right = (self.text[t.span.start : t.span.stop] for t in (before, token))
@@ -126,7 +135,9 @@ class _Parser:
         return JacliError(
             f"there is no operator between {left!r} and {right!r}",
             Span(before.span.start, token.span.stop),
-            f"for a product type {left}*{right}",
+            f"for a product type {left}*{right}"
+            if left != ")" and before.kind != "power" and right != "("
+            else "type *",
             kind="syntax",
         )
 
@@ -351,6 +362,8 @@ class _Parser:
 
     def group(self) -> int:
         opened = self.advance()
+        if self.token.kind == ")":
+            raise JacliError("there is nothing in the brackets", opened.span.to(self.token.span), kind="syntax")
         inner = self.expression()
         if self.token.kind == ",":
             raise JacliError(
@@ -493,7 +506,7 @@ class _Parser:
         """A constant whole number: an index, an axis, a size, a degree."""
         node = self.expression()
         value = self.constant(node)
-        if value is None or value.denominator != 1 or abs(value) > 2**40:
+        if value is None or value.denominator != 1 or abs(value) > 2**62:
             raise JacliError("a constant whole number is needed here", self.span(node), kind="syntax")
         return int(value)
 
@@ -502,13 +515,11 @@ class _Parser:
         op, args, value, _ = self.nodes[node]
         if op == "number":
             return Fraction(value)
-        parts = [self.constant(arg) for arg in args] if op in ("neg", "add", "sub", "mul") else [None]
-        if any(part is None for part in parts):
-            return None
+        parts = [self.constant(arg) for arg in args] if op in _CONSTANT_ARITHMETIC else [None]
         a, b = parts[0], parts[-1]
-        if a is None or b is None:
+        if a is None or b is None or (op == "pow" and not (b.denominator == 1 and 0 <= b <= 64)):
             return None
-        return {"neg": -a, "add": a + b, "sub": a - b, "mul": a * b}[op]
+        return Fraction(_CONSTANT_ARITHMETIC[op](a, b))
 
     # ---- calls
 

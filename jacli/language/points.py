@@ -94,7 +94,10 @@ def _from_text(text: str, what: str) -> Point:
     except JacliError as error:
         raise error.located_in(text) from None
     if not items:
-        raise JacliError(f"the {what} is empty", None, "type numbers separated by commas, or name=value", kind="point")
+        verb = "are" if what == "weights" else "is"
+        raise JacliError(
+            f"the {what} {verb} empty", None, "type numbers separated by commas, or name=value", kind="point"
+        )
     _check_all_or_none_named(items, text, what)
     return Point(items, text)
 
@@ -226,7 +229,11 @@ def _checked_name(name: str) -> str:
 
 def read_names(text: str | Iterable[str], what: str) -> tuple[str, ...]:
     """Names separated by commas, for ``--vars`` and ``--wrt``. Raises JacliError at one that is no name."""
+    if not isinstance(text, Iterable):
+        raise JacliError(f"{what} takes names, not {text!r}", kind="name")
     parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else [str(part) for part in text]
+    if not parts:
+        raise JacliError(f"no name is given in {what}", kind="name")
     for part in parts:
         if not re.fullmatch(r"[^\W\d]\w*", part):
             shown = part or "nothing"
@@ -246,7 +253,9 @@ def _from_json(text: str, what: str) -> Point:
     import json
 
     try:
-        document = json.loads(text, parse_int=_Number, parse_float=_Number, parse_constant=_not_finite)
+        document = json.loads(
+            text, parse_int=_Number, parse_float=_Number, parse_constant=_not_finite, object_pairs_hook=_once_each
+        )
     except RecursionError:
         raise JacliError(f"the {what} is nested too deeply", kind="limit") from None
     except ValueError as error:
@@ -260,6 +269,16 @@ def _from_json(text: str, what: str) -> Point:
     if isinstance(document, list):
         return Point(tuple(Item(None, _from_object(value, what)) for value in document))
     return Point((Item(None, _from_object(document, what)),))
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's items. Raises JacliError when a name is there twice."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise JacliError(f"{name} is given twice", kind="point")
+        found[name] = value
+    return found
 
 
 class _Number(str):
@@ -280,16 +299,20 @@ def _from_object(value: Any, what: str) -> Data | Program:
         return _from_array(value, what)
     if isinstance(value, str) and not isinstance(value, _Number):
         return _value(value.strip(), 0, what)
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return _from_sequence(value, what)
     return Data((), (_from_number(value, what),))
+
+
+def _clipped(value: str) -> str:
+    return value if len(value) <= 40 else f"{value[:20]}… ({len(value)} characters)"
 
 
 def _from_number(value: Any, what: str) -> int | Fraction | float:
     if isinstance(value, _Number):
         number = _literal(str(value))
         if number is None:
-            raise JacliError(f"{value} is not a number that can be read", kind="point")
+            raise JacliError(f"{_clipped(value)} is not a number that can be read", kind="point")
         return number
     if isinstance(value, bool) or not (isinstance(value, Real) or hasattr(value, "as_integer_ratio")):
         raise JacliError(f"{value!r} is not a number", None, f"the {what} is made of finite real numbers", kind="point")
@@ -363,7 +386,8 @@ def _load_npy(path: str, what: str) -> Data:
     import numpy as np
 
     try:
-        array = np.load(_opened(path, what), allow_pickle=False)
+        # mapped, so that a header that promises more than the file holds is found out before memory is asked for
+        array = np.load(_opened(path, what), allow_pickle=False, mmap_mode="r")
     except (ValueError, OSError, EOFError):
         raise JacliError(f"{path} is not an array in .npy format (pickles are never loaded)", kind="file") from None
     if not hasattr(array, "dtype"):
@@ -418,6 +442,8 @@ def _from_file(path: str, what: str) -> Point:
         header, rows = _load_csv(path, what)
         if header is None and all(len(row) == 1 for row in rows):
             rows = [[row[0] for row in rows]]
+        if header is None and what != "point" and len(rows) > 1:  # weights in the outputs' shape
+            return Point((Item(None, _from_sequence(rows, what)),))
         if len(rows) != 1 or (header is not None and len(header) != len(rows[0])):
             raise JacliError(
                 f"{path} has {len(rows)} rows of values; a point has one",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from jacli.errors import JacliError
 from jacli.functions import ROWS
-from jacli.functions.arrays import broadcast, matmul_shape, words
+from jacli.functions.arrays import broadcast, matmul_shape, some, words
 from jacli.functions.row import Shape
 from jacli.language.syntax import Node, Program
 
@@ -23,9 +23,7 @@ def infer(program: Program, variables: Mapping[str, Shape]) -> list[Shape]:
     Raises:
         JacliError: where shapes do not fit, naming them and the place.
     """
-    if not any(variables.values()) and not any(
-        node.op == "counter" or _makes_arrays(node) for node in program.nodes
-    ):
+    if not any(variables.values()) and not any(node.op == "counter" or _makes_arrays(node) for node in program.nodes):
         return [()] * len(program.nodes)
     shapes: list[Shape] = []
     for node in program.nodes:
@@ -56,7 +54,7 @@ def _shape(node: Node, shapes: list[Shape], variables: Mapping[str, Shape]) -> S
     if node.op == "array":
         return _array_shape(shapes)
     if node.op in ("max", "min") and len(shapes) == 1:
-        return ()
+        return some(shapes[0])[:0]
     row = ROWS.get(node.op)
     if row is not None and row.shape is not None:
         result = row.shape(*shapes, *node.value)

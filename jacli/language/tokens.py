@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 from jacli.errors import JacliError, Span
@@ -108,7 +109,7 @@ def _token(kind: str, word: str, span: Span) -> Token:
         _check_number(word, span)
         return Token("number", word, span)
     if kind == "name":
-        return Token("name", word.translate(_SUBSCRIPTS), span)
+        return Token("name", word if word.isascii() else _plain_name(word, span), span)
     if kind == "power":
         return Token("power", word.translate(_SUPERSCRIPTS), span)
     if kind == "typeset":
@@ -117,6 +118,20 @@ def _token(kind: str, word: str, span: Span) -> Token:
     if kind == "operator":
         return Token({"^": "**", "&&": "and", "||": "or"}.get(word, word), word, span)
     return Token(kind, word, span)
+
+
+def _plain_name(word: str, span: Span) -> str:
+    """A name in plain letters: subscripts are digits, and letters in mathematical type are letters.
+
+    A raised letter is no part of a name: ``eˣ`` is not a variable.
+    """
+    name = word.translate(_SUBSCRIPTS)
+    for char in name:
+        kind = unicodedata.decomposition(char).partition(" ")[0]
+        if kind in ("<super>", "<sub>", "<compat>", "<circle>", "<square>", "<fraction>"):
+            hint = f"for a power type **{unicodedata.normalize('NFKC', char)}" if kind == "<super>" else None
+            raise JacliError(f"the character {char!r} cannot be part of a name", span, hint, kind="syntax")
+    return unicodedata.normalize("NFKC", name)
 
 
 def _check_number(word: str, span: Span) -> None:
