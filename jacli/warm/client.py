@@ -31,13 +31,8 @@ def ask(words: Sequence[str]) -> int | None:
     if connection is None:
         return None
     try:
-        worker = _hello(connection)
-        if worker is None:
-            return None
-        _hand_over(connection, words)
-        return _status(connection, worker)
-    except OSError:  # it left before it had the whole request
-        return None
+        worker = _handed_over(connection, words)
+        return None if worker is None else _status(connection, worker)
     except KeyboardInterrupt:  # a worker that has lost its client ends
         return _INTERRUPTED
     finally:
@@ -56,26 +51,26 @@ def _worth_asking(words: Sequence[str]) -> bool:
     return not any("/dev/" in word or "/proc/" in word for word in words)
 
 
-def _hello(connection: socket) -> int | None:
-    """A handle on the worker's process, if it is there and like this one."""
-    from jacli.warm.meeting import likeness, receive
+def _handed_over(connection: socket, words: Sequence[str]) -> int | None:
+    """A handle on the worker that has the whole request; None where there is no worker like this process."""
+    from jacli.warm import meeting
 
     connection.settimeout(_PATIENCE)
-    hello = receive(connection)
-    if hello is None or hello[0][0] != likeness():
+    try:
+        hello = meeting.receive(connection)
+        if hello is None or hello[0][0] != meeting.likeness():
+            return None
+        meeting.send(connection, _request(words), [0, 1, 2, os.open(".", os.O_PATH | os.O_DIRECTORY)])
+    except OSError:  # too slow, or it left before it had everything
         return None
     return hello[1][0]
 
 
-def _hand_over(connection: socket, words: Sequence[str]) -> None:
-    from jacli.warm.meeting import send
-
+def _request(words: Sequence[str]) -> list[bytes]:
     mask = os.umask(0o077)
     os.umask(mask)
     settings = [name + b"=" + value for name, value in os.environb.items()]
-    counts = [b"%d" % number for number in (mask, len(words))]
-    here = os.open(".", os.O_PATH | os.O_DIRECTORY)
-    send(connection, [*counts, *map(os.fsencode, words), *settings], [0, 1, 2, here])
+    return [b"%d" % mask, b"%d" % len(words), *map(os.fsencode, words), *settings]
 
 
 def _status(connection: socket, worker: int) -> int:
@@ -84,15 +79,22 @@ def _status(connection: socket, worker: int) -> int:
     while True:
         try:
             said = connection.recv(1)
-            break
         except KeyboardInterrupt:
-            from signal import SIGINT, pidfd_send_signal
-
-            pidfd_send_signal(worker, SIGINT)
+            _interrupt(worker)
         except OSError:
             said = b""
+            break
+        else:
             break
     if said:
         return said[0]
     os.write(2, _CRASHED)
     return _BUG
+
+
+def _interrupt(worker: int) -> None:
+    from contextlib import suppress
+    from signal import SIGINT, pidfd_send_signal
+
+    with suppress(OSError):  # it is done
+        pidfd_send_signal(worker, SIGINT)

@@ -50,8 +50,10 @@ def serve(place: str, idle: float, ready: Callable[[], None]) -> None:
 @contextmanager
 def _locked(folder: str) -> Iterator[int]:
     """The folder, for one server at a time."""
-    with suppress(FileExistsError):
-        os.mkdir(folder, 0o700)  # noqa: PTH102
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)  # noqa: PTH103
+    except OSError as error:
+        raise JacliError(f"cannot make {folder}: {error.strerror}", kind="file") from None
     if not meeting.is_private(folder):
         hint = "it must be a directory of yours with mode 700, and no link"
         raise JacliError(f"others may enter {folder}", hint=hint, kind="file")
@@ -73,8 +75,12 @@ def _listening(folder: str) -> Iterator[socket]:
         os.unlink(path)  # noqa: PTH108
     listener = socket(AF_UNIX, SOCK_STREAM)
     mask = os.umask(0o177)
-    listener.bind(path)
-    os.umask(mask)
+    try:
+        listener.bind(path)
+    except OSError as error:
+        raise JacliError(f"cannot listen at {path}: {error.strerror or error}", kind="file") from None
+    finally:
+        os.umask(mask)
     listener.listen(_MOST)
     listener.setblocking(False)  # a worker that was too slow goes on waiting
     try:
