@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +134,13 @@ def test_degrees_and_functions_are_part_of_a_shape() -> None:
     assert (result.to_coo().toarray() == dense(text, "1/2,1/3,1,2,3,1/5")).all()
 
 
+def test_a_name_may_be_a_function_and_a_variable() -> None:
+    text, at = "gamma(x0)*gamma + x1, gamma(x1)*beta + x0, 2x0 + x1*gamma", "x0=1,x1=2,gamma=3,beta=4"
+    result = sparse(text, at)
+    np.testing.assert_allclose(result.to_coo().toarray()[:, [0, 1, 3, 2]], dense(text, at)[:, [0, 1, 3, 2]], rtol=1e-14)
+    assert result.verdict == "agree"
+
+
 def test_constants_are_gathered() -> None:
     text = "2*x0 + 0.5*x1, 3*x1 + 0.25*x2, 7*x2 + 1e-3*x0"
     result = sparse(text, "1,2,3")
@@ -166,7 +176,10 @@ def test_choices_and_kinks() -> None:
     text, at = ", ".join(rows), "0,2,1,-1,3,1,0"
     large_, small = sparse(text, at), jacli.jacobian(text, at)
     where = large_.quantity("jacobian")
-    kinds = {(int(i), int(j)): k for i, j, k in zip(where.entries.rows, where.entries.columns, where.verdicts.kinds)}
+    kinds = {
+        (int(i), int(j)): k
+        for i, j, k in zip(where.entries.rows, where.entries.columns, where.verdicts.kinds, strict=True)
+    }
     from jacli.sparse.check import KINDS
 
     for (i, j), kind in kinds.items():
@@ -276,12 +289,13 @@ def test_counts_that_do_not_fit_are_refused() -> None:
         ("sum({x[i]*x[Mod(i+1,len(x))] for i in 0:len(x)}) - mean(x**2)", "x=[1,2,3,4]"),
         ("concat([x[0]], x[1:]*x[:-1], [y*x[2]])", "x=[1,2,3,4],y=2"),
         ("exp(u[1:-1,1:-1])*k + u[2:,1:-1]", "u=[[1,2,3],[4,5,6],[7,8,9]],k=2"),
+        ("a@x, cumsum(x), solve(a, x)*k", "x=[1,2],a=[[1,2],[3,5]],k=2"),
         ("reshape(x, 2, 2)*y", "x=[1,2,3,4],y=[[1,2],[3,4]]"),
     ],
 )
 def test_arrays_large_and_small_agree(text: str, at: str) -> None:
     result = sparse(text, at, check="all")
-    assert (result.to_coo().toarray() == dense(text, at)).all()
+    np.testing.assert_allclose(result.to_coo().toarray(), dense(text, at), rtol=1e-14, atol=1e-16)
     assert result.verdict == "agree"
 
 
@@ -328,6 +342,18 @@ def test_products_of_sums_of_arrays() -> None:
 def test_families_that_are_wrong(text: str, message: str) -> None:
     with pytest.raises(JacliError, match=message):
         jacli.jacobian(text, "x=[1,2,3,4],y=2")
+
+
+def test_newton_in_the_documents_converges_quadratically() -> None:
+    page = (ROOT / "docs" / "large.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert code is not None
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code.group(1), names)
+    assert f"# {printed.getvalue().strip()}\n" in code.group(1)
+    steps = names["steps"][1:5]
+    assert all(after <= before**2 for before, after in itertools.pairwise(steps))
 
 
 # ---- patterns and files
@@ -394,7 +420,11 @@ def test_the_process(tmp_path: Path) -> None:
     (tmp_path / "at.txt").write_text(at)
     words = ["jacobian", "--file", "f.txt", "--at", "@at.txt", "--format", "mtx", "--output", "j.mtx"]
     done = subprocess.run(
-        [sys.executable, "-m", "jacli", *words], cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
+        [sys.executable, "-m", "jacli", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT)},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert scipy.io.mmread(tmp_path / "j.mtx").sum() == 3 + 4 * 2000

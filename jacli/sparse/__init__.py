@@ -26,8 +26,11 @@ def from_text(text: str, at: Any, most_dense: int, *, vars: Any = None, wrt: Any
     """A system of the equations of a long text, or None when the ordinary way is the right one.
 
     Args:
-        text, at, vars, wrt: as for ``jacli.jacobian``.
+        text: the program.
+        at: the point, or None.
         most_dense: how many entries a Jacobian may have that is not sparse.
+        vars: names in the order of the point.
+        wrt: names to differentiate by.
 
     Raises:
         JacliError: where anything does not fit.

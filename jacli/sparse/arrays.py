@@ -22,8 +22,9 @@ from jacli.language.syntax import Node, Program
 from jacli.problem import Bound, doubles
 from jacli.readings.lowering import lower_constant
 from jacli.readings.tape import Tape
+from jacli.sparse import written
 from jacli.sparse.equations import NotScalar
-from jacli.sparse.family import Family, Ints, Numbers, rebuilt
+from jacli.sparse.family import Family, Floats, Ints, Numbers, rebuilt
 from jacli.sparse.point import Space, Values, space
 from jacli.sparse.system import System
 
@@ -34,8 +35,27 @@ _OPERATORS = frozenset(("neg", "add", "sub", "mul", "div", "pow", "select", "pi"
 
 
 def system(bound: Bound) -> System | None:
-    """The families of a program of arrays; None when an output is not computed entry by entry."""
+    """The families of a program of arrays; None where there are none and it is too long to write out."""
     variables = space(_values(bound), tuple(bound.values), bound.chosen)
+    found = _entry_by_entry(bound, variables)
+    if found is None:
+        found = written.families(bound, variables)
+    if found is None:
+        return None
+    shapes = tuple(bound.shapes[node] for node in bound.program.outputs)
+    return System(
+        bound.program.text,
+        tuple(found),
+        variables,
+        bound.program.output_names(),
+        shapes if any(shapes) else None,
+        _distinct(found, bound.size[0]),
+        bound.remarks(),
+    )
+
+
+def _entry_by_entry(bound: Bound, variables: Space) -> list[Family] | None:
+    """The families of outputs that are computed entry by entry; None when one is not."""
     finder = _Finder(bound, variables)
     found: list[Family] = []
     start = 0
@@ -46,23 +66,14 @@ def system(bound: Bound) -> System | None:
             start += size
     except NotScalar:
         return None
-    shapes = tuple(bound.shapes[node] for node in bound.program.outputs)
-    return System(
-        bound.program.text,
-        tuple(found),
-        variables,
-        bound.program.output_names(),
-        shapes if any(shapes) else None,
-        _distinct(found, start),
-        bound.remarks(),
-    )
+    return found
 
 
 def _values(bound: Bound) -> Values:
     """The values of a bound program as one row of doubles."""
     values = list(bound.values.values())
     shapes = tuple(bound.variable_shapes[name] for name in bound.values)
-    flat = [np.array(value.numbers if _is_plain(value) else doubles(value), np.float64) for value in values]
+    flat = [_doubles(value) for value in values]
 
     def exact(tape: Tape, k: int, place: int) -> int:
         value = values[k]
@@ -74,8 +85,11 @@ def _values(bound: Bound) -> Values:
     return Values(tuple(bound.values), shapes if any(shapes) else None, joined, exact)
 
 
-def _is_plain(value: Data | Program) -> bool:
-    return isinstance(value, Data) and all(type(number) is float for number in value.numbers)
+def _doubles(value: Data | Program) -> Floats:
+    """The entries of a value; floats as they are, others rounded."""
+    if isinstance(value, Data) and all(type(number) is float for number in value.numbers):
+        return np.array(value.numbers, np.float64)
+    return np.array(doubles(value), np.float64)
 
 
 def _distinct(families: list[Family], rows: int) -> bool:
@@ -145,7 +159,9 @@ class _Finder:
         constants = {slot: _whole_numbers(numbers[slot]) for slot in formula.variables if slot in numbers}
         return Family(formula, rows.reshape(-1), columns, constants, self._source(formula, columns, constants))
 
-    def _leaf(self, index: int, shape: tuple[int, ...], leaves: dict[str, Ints], numbers: dict[str, Ints]) -> str | None:
+    def _leaf(
+        self, index: int, shape: tuple[int, ...], leaves: dict[str, Ints], numbers: dict[str, Ints]
+    ) -> str | None:
         """The slot that a node becomes, or None for an operation entry by entry."""
         program, shapes = self.bound.program, self.bound.shapes
         node = program.nodes[index]

@@ -72,7 +72,8 @@ def _evaluated(
     values, errors = _with_errors(part.plan.tape, list(nodes.values()), slots, leaf=0.0)
     zero = floats.torch().zeros((), dtype=floats.torch().float64)
     return {
-        slot: (values[nodes[slot]], errors[nodes[slot]]) if slot in nodes else (zero, zero) for slot in part.family.columns
+        slot: (values[nodes[slot]], errors[nodes[slot]]) if slot in nodes else (zero, zero)
+        for slot in part.family.columns
     }
 
 
@@ -109,7 +110,9 @@ def _margins(tape: Tape, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
             yield args[0], tape.add("floor", tape.add("add", args[0], tape.add("div", tape.number(1), tape.number(2))))
 
 
-def _with_errors(tape: Tape, roots: Sequence[int], slots: Mapping[str, Any], leaf: float) -> tuple[dict[int, Any], dict[int, Any]]:
+def _with_errors(
+    tape: Tape, roots: Sequence[int], slots: Mapping[str, Any], leaf: float
+) -> tuple[dict[int, Any], dict[int, Any]]:
     """Values of ``roots`` and of all they need, each with a bound on its rounding; variables are off by ``leaf``."""
     values = floats.evaluate(tape.ops, roots, slots)
     partials = {
@@ -120,10 +123,12 @@ def _with_errors(tape: Tape, roots: Sequence[int], slots: Mapping[str, Any], lea
         if position < len(ROWS[tape.ops[node].op].derivatives) and not _is_number(tape, tape.ops[node].args[position])
     }
     slopes = floats.evaluate(tape.ops, list(partials.values()), slots) if partials else {}
+    carried: dict[int, dict[int, Any]] = {}
+    for (node, position), found in partials.items():
+        carried.setdefault(node, {})[position] = slopes[found].abs()
     errors: dict[int, Any] = {}
     for node in sorted(values):
-        carried = {place: slopes[found].abs() for (owner, place), found in partials.items() if owner == node}
-        errors[node] = _error(tape, node, values, errors, carried, leaf)
+        errors[node] = _error(tape, node, values, errors, carried.get(node, {}), leaf)
     return values, errors
 
 

@@ -6,7 +6,6 @@ would not survive it.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -128,7 +127,9 @@ class Checker:
         def prove(terms: Sequence[Term]) -> verify.Proof:
             return self._prove_slope(terms, exact)
 
-        return self._verdicts(values, lambda: self._column_shares(weights), prove, lambda part, row: (weights[part.family.rows[row]],))
+        return self._verdicts(
+            values, lambda: self._column_shares(weights), prove, lambda part, row: (weights[part.family.rows[row]],)
+        )
 
     def jvp(self, values: Floats, tangent: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
         """The verdicts on ``derived.jvp(tangent)``; ``exact`` gives a column's step as a node."""
@@ -216,7 +217,7 @@ class Checker:
             suspicious = self._suspicious(values, shares(), alone=alone)
             verdicts = Verdicts(np.where(suspicious, _UNCHECKED, _AGREE).astype(np.uint8))
             wanted = np.flatnonzero(suspicious)
-        sample = random.Random(0).sample(range(len(values)), min(SAMPLE, len(values)))
+        sample = _sample(len(values))
         return self._proved(values, verdicts, [*sample, *wanted.tolist()], shares, prove, factors)
 
     def _doubtful(self, values: Floats, shares: Iterator[Share]) -> Mask:
@@ -302,7 +303,9 @@ class Checker:
         for numbers in part.family.numbers.values():
             yield float(numbers.doubles[row])
 
-    def _sum(self, terms: Sequence[Term], weight: Callable[[Tape, int], int] | None = None) -> tuple[Tape, int, dict[int, int]]:
+    def _sum(
+        self, terms: Sequence[Term], weight: Callable[[Tape, int], int] | None = None
+    ) -> tuple[Tape, int, dict[int, int]]:
         """The sum of some rows on a tape of its own, each row read alone, and the nodes of its variables by entry."""
         tape, total = Tape(self.system.text), None
         columns: dict[int, int] = {}
@@ -327,7 +330,15 @@ class Checker:
         return verify.prove_gradient(tape, total, [columns[column]])[0]
 
 
-def _share(part: Part, slot: str | None, rows: Ints, places: Ints, slope: bulk.Slope, factor: Floats | None = None) -> Share:
+def _sample(count: int) -> list[int]:
+    """A few places, the same every time."""
+    chosen: list[int] = np.random.default_rng(0).permutation(count)[:SAMPLE].tolist()
+    return chosen
+
+
+def _share(
+    part: Part, slot: str | None, rows: Ints, places: Ints, slope: bulk.Slope, factor: Floats | None = None
+) -> Share:
     """What some rows of a slope add, each times its factor."""
     values, errors, doubtful = slope.values[rows], slope.errors[rows], slope.doubtful[rows]
     exact = (errors == 0) & bulk.dyadic(values)

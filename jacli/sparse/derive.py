@@ -160,7 +160,7 @@ def summed(entries: Entries, columns: int) -> Entries:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """torch on one thread: rows are short work, and threads that wait for a busy core cost forty times as much."""
+    """Torch on one thread: rows are short work, and threads that wait for a busy core cost forty times as much."""
     t = floats.torch()
     before = t.get_num_threads()
     t.set_num_threads(1)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,17 @@ class Shape:
     equations: Ints
     entries: dict[str, Ints]
     numbers: dict[str, Ints]
+
+
+class First(NamedTuple):
+    """The first equation of a shape: what it means, and which of its words are which of its nodes.
+
+    ``free`` maps number nodes to the words that may differ from row to row, ``names`` its variables to their words.
+    """
+
+    program: Program
+    free: dict[int, int]
+    names: dict[str, int]
 
 
 class Equations:
@@ -118,17 +129,22 @@ class Equations:
 
     def _shapes(self, equations: Ints, words: Ints) -> Iterator[Shape]:
         """Numbers that are exponents, degrees or indices are part of the shape as well: the parser knows them."""
-        program = self.program(int(equations[0]))
-        places = self._places(int(equations[0]))
-        free = _free_numbers(program, places)
-        varying = [k for k in range(words.shape[1]) if self._numeric[words[0, k]] and (words[:, k] != words[0, k]).any()]
-        bound = [k for k in varying if k not in free.values()]
-        for part in alike(words[:, bound]) if bound else [np.arange(len(equations))]:
+        first = self._first(int(equations[0]), words[:1])
+        varies = self._numeric[words[0]] & (words != words[:1]).any(axis=0)
+        bound = [k for k in np.flatnonzero(varies).tolist() if k not in first.free.values()]
+        for part in alike(words[:, bound]):
             if part[0] != 0:
-                program = self.program(int(equations[part[0]]))
-                places = self._places(int(equations[part[0]]))
-                free = _free_numbers(program, places)
-            yield self._shape(program, places, free, equations[part], words[part])
+                first = self._first(int(equations[part[0]]), words[part[:1]])
+            yield self._shape(first, equations[part], words[part])
+
+    def _first(self, equation: int, words: Ints) -> First:
+        """An equation that stands for all of its shape; ``words`` are its own, as one row."""
+        program, places = self.program(equation), self._places(equation)
+        fixed = self._fixed(self.scan.outlines[self.scan.outline[equation]], words)[0] | self._numeric[words[0]]
+        names: dict[str, int] = {}
+        for k in np.flatnonzero(~fixed).tolist():
+            names.setdefault(_normal(self.scan.words[words[0, k]]), k)
+        return First(program, _free_numbers(program, places), names)
 
     def _places(self, equation: int) -> dict[int, int]:
         """Where an equation's words begin in its program's text, and which word of the equation it is."""
@@ -143,27 +159,22 @@ class Equations:
             start += len(scan.words[scan.ids[first + k].item()])
         return places
 
-    def _shape(self, program: Program, places: dict[int, int], free: dict[int, int], equations: Ints, words: Ints) -> Shape:
+    def _shape(self, first: First, equations: Ints, words: Ints) -> Shape:
+        nodes, free = first.program.nodes, first.free
         numbers = {f"#{k}": words[:, k] for k in free.values() if (words[:, k] != words[0, k]).any()}
         entries: dict[str, Ints] = {}
 
         def leaf(index: int) -> str | None:
             if index in free and f"#{free[index]}" in numbers:
                 return f"#{free[index]}"
-            name = entry_name(program.nodes, index)
+            name = entry_name(nodes, index)
             if name is not None and name not in entries:
-                entries[name] = self._column(name, places, words)
+                place = first.names.get(name)  # none where only a definition has it
+                entries[name] = np.full(len(words), self._word(name)) if place is None else words[:, place]
             return name
 
-        formula = rebuilt(program.nodes, program.outputs[0], leaf, program.text)
+        formula = rebuilt(nodes, first.program.outputs[0], leaf, first.program.text)
         return Shape(formula, equations, entries, numbers)
-
-    def _column(self, name: str, places: dict[int, int], words: Ints) -> Ints:
-        """The words that stand where the first equation has ``name``; everywhere ``name`` itself if a definition does."""
-        for k in places.values():
-            if _normal(self.scan.words[words[0, k]]) == name and not self._special[words[0, k]]:
-                return words[:, k]
-        return np.full(len(words), self._word(name))
 
     def _word(self, name: str) -> int:
         return next(k for k, word in enumerate(self.scan.words) if _normal(word) == name)
@@ -173,7 +184,7 @@ class Equations:
     def _check_numbers(self) -> None:
         """The parser's limits on numbers, for every distinct one."""
         for k in np.flatnonzero(self._numeric):
-            word = self.scan.words[k]
+            word = self.scan.words[int(k)]
             if len(word) > 15:
                 try:
                     tokenize(word)

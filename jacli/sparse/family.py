@@ -24,6 +24,7 @@ class Numbers:
     exact: Callable[[int], int | Fraction]
 
     def take(self, chosen: Ints | Mask) -> Numbers:
+        """Those of some of the rows."""
         places = np.arange(len(self.doubles))[chosen]
         return Numbers(self.doubles[chosen], lambda k: self.exact(int(places[k])))
 
@@ -61,9 +62,7 @@ class Family:
         )
 
 
-def rebuilt(
-    nodes: Sequence[Node], root: int, leaf: Callable[[int], str | int | Fraction | None], text: str
-) -> Program:
+def rebuilt(nodes: Sequence[Node], root: int, leaf: Callable[[int], str | int | Fraction | None], text: str) -> Program:
     """A program of its own for one node.
 
     Args:

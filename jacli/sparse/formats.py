@@ -23,7 +23,10 @@ def scipy_sparse() -> Any:
         import scipy.sparse
     except ImportError:
         raise JacliError(
-            "sparse matrices as objects need SciPy, which is not installed", None, "pip install jacli[sparse]", kind="option"
+            "sparse matrices as objects need SciPy, which is not installed",
+            None,
+            "pip install jacli[sparse]",
+            kind="option",
         ) from None
     return scipy.sparse
 
@@ -37,7 +40,12 @@ def matrix(result: LargeResult) -> tuple[Ints, Ints, Floats, Any]:
     for found in result.quantities:
         if found.entries is not None:
             order = found.order
-            return found.entries.rows[order], found.entries.columns[order], found.values[order], found.verdicts.kinds[order]
+            return (
+                found.entries.rows[order],
+                found.entries.columns[order],
+                found.values[order],
+                found.verdicts.kinds[order],
+            )
     raise JacliError(
         f"{result.command} gives a vector, not a sparse matrix", None, "use --format npy, csv or json", kind="option"
     )

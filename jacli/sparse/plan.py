@@ -58,7 +58,9 @@ class Plan:
         """What torch evaluates: the program, or the tape where arrays inside a row would mix with the rows."""
         program = self.formula
         arrays = any(
-            node.op in _OF_ARRAYS or (node.op in ROWS and ROWS[node.op].kind == "array") or _one_extreme(node.op, node.args)
+            node.op in _OF_ARRAYS
+            or (node.op in ROWS and ROWS[node.op].kind == "array")
+            or _one_extreme(node.op, node.args)
             for node in program.nodes
         )
         return (self.tape.ops, self.root) if arrays else (program.nodes, program.outputs[0])

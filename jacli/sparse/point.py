@@ -204,7 +204,9 @@ class Space:
         """Names of all entries."""
         if self.shapes is None:
             return self.names
-        return tuple(entry for name, shape in zip(self.names, self.shapes, strict=True) for entry in entry_names(name, shape))
+        return tuple(
+            entry for name, shape in zip(self.names, self.shapes, strict=True) for entry in entry_names(name, shape)
+        )
 
     def name(self, entry: int) -> str:
         """The name of a flat entry: ``x`` or ``a[1,2]``."""

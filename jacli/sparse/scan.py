@@ -145,7 +145,9 @@ class _Places:
         self.stops = begin + of_each(lambda outline: len(outline.rstrip())) + before[self.first + words]
 
 
-def _equations(text: str, pieces: Sequence[str], separators: Sequence[str], places: _Places) -> tuple[list[int], list[int]] | None:
+def _equations(
+    text: str, pieces: Sequence[str], separators: Sequence[str], places: _Places
+) -> tuple[list[int], list[int]] | None:
     """The pieces that are equations, and those that are definitions; None for an order that the parser must judge."""
     kind = {piece: 0 if not piece.strip() else 2 if _DEFINES.match(piece) else 1 for piece in places.outlines}
     equations: list[int] = []
@@ -161,7 +163,9 @@ def _equations(text: str, pieces: Sequence[str], separators: Sequence[str], plac
             definitions.append(place)
         elif separator == "," or (before == "," and (separator == ";" or place == len(pieces) - 1)):
             at = int(places.starts[place])
-            raise JacliError("there is nothing between the commas", Span(at, at + 1), "remove a comma", text=text, kind="syntax")
+            raise JacliError(
+                "there is nothing between the commas", Span(at, at + 1), "remove a comma", text=text, kind="syntax"
+            )
         elif before == ",":
             continue  # a line may end after a comma
         before = separator

@@ -21,7 +21,6 @@ from jacli.sparse.point import Space, Values, as_vector, read_values, space, unk
 from jacli.sparse.scan import Scan, scan
 
 
-
 @dataclass(frozen=True, eq=False)
 class System:
     """What every command on a large problem starts from.
