@@ -173,9 +173,8 @@ def _special(name: str) -> Callable[..., Any]:
     """A function whose value at a number SymPy may expand into something huge."""
 
     def form(s: Any, x: Any, *rest: Any) -> Any:
-        if x.is_number and (not x.is_Rational or abs(x) > _MOST_SPECIAL):
-            raise NoFormula
-        return getattr(s, name)(*rest, x)
+        huge = x.is_number and (not x.is_Rational or abs(x) > _MOST_SPECIAL)
+        return getattr(s, name)(*rest, x, evaluate=not huge)
 
     return form
 
@@ -207,11 +206,48 @@ def _extreme(name: str) -> Callable[..., Any]:
     return form
 
 
+@cache
+def _real_functions() -> tuple[Any, Any]:
+    """Abs and sign of what is real because the program says so.
+
+    SymPy's own differentiate by real and imaginary parts wherever it cannot prove an argument real, and it cannot
+    for ``x**y``. These know the chain rule alone; the derivative of a sign is 0 away from its jump.
+    """
+    from sympy import Function, S
+
+    class Abs(Function):  # type: ignore[misc]
+        is_extended_real = True
+        is_extended_nonnegative = True
+
+        @classmethod
+        def eval(cls, x: Any) -> Any:
+            if x.is_nonnegative:
+                return x
+            return -x if x.is_nonpositive else None
+
+        def fdiff(self, argindex: int = 1) -> Any:  # noqa: ARG002
+            return sign(self.args[0])
+
+    class sign(Function):  # type: ignore[misc]  # noqa: N801
+        is_extended_real = True
+
+        @classmethod
+        def eval(cls, x: Any) -> Any:
+            if x.is_zero:
+                return S.Zero
+            return S.One if x.is_positive else S.NegativeOne if x.is_negative else None
+
+        def fdiff(self, argindex: int = 1) -> Any:  # noqa: ARG002
+            return S.Zero
+
+    return Abs, sign
+
+
 def _plain(name: str) -> Callable[..., Any]:
     return lambda s, *args: getattr(s, name)(*args)
 
 
-_NAMED_ALIKE = "exp log sqrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sign erf erfc".split()
+_NAMED_ALIKE = "exp log sqrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc".split()
 
 _FORMS: dict[str, Callable[..., Any]] = {
     **{name: _plain(name) for name in _NAMED_ALIKE},
@@ -223,7 +259,8 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "mul": lambda s, x, y: x * y,
     "div": _divide,
     "pow": _power,
-    "abs": _plain("Abs"),
+    "abs": lambda s, x: _real_functions()[0](x),
+    "sign": lambda s, x: _real_functions()[1](x),
     "ceil": _numeric_step("ceiling"),
     "floor": _numeric_step("floor"),
     "max": _extreme("Max"),
