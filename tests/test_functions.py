@@ -82,3 +82,21 @@ def test_the_page_of_functions_is_the_table() -> None:
         [sys.executable, "-m", "jacli", "functions", "--format", "markdown"], capture_output=True, text=True, check=True
     ).stdout
     assert printed in (ROOT / "docs" / "functions.md").read_text(encoding="utf-8")
+
+
+def test_every_function_in_a_process_that_leaves_parts_of_torch_out() -> None:
+    """The levers of a cold start put imports off; nothing that the table calls may miss them."""
+    code = """
+from jacli.cli import levers
+levers.pull()
+import jacli
+from jacli.functions import TABLE
+for row in TABLE:
+    if row.example[0]:
+        jacli.jacobian(*row.example)
+        if row.kind != "array":
+            jacli.hessian(*row.example)
+jacli.jacobian("where(x > [1, 2, 3], x, y)", "x=2, y=[3, 4, 5]")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr

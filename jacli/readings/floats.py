@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jacli.functions import ROWS
+from jacli.functions.arrays import broadcast
 from jacli.language.shapes import COUNTED
 from jacli.language.syntax import Node
 from jacli.readings.tape import Op
@@ -179,14 +180,13 @@ def _select(t: Any, node: Operation, values: Mapping[int, Any]) -> Any:
     for condition, value in reversed(chosen):
         if condition is not None:
             result = t.where(condition, value, result)
-    return _widened(t, node, values, result)
+    return _widened(node, values, result)
 
 
-def _widened(t: Any, node: Operation, values: Mapping[int, Any], result: Any) -> Any:
+def _widened(node: Operation, values: Mapping[int, Any], result: Any) -> Any:
     """A scalar branch of a choice made by an array's conditions has the array's shape."""
-    shapes = [values[arg].shape for arg in node.args if arg in values]
-    shape = t.broadcast_shapes(result.shape, *shapes)
-    return result if shape == result.shape else result.expand(shape)
+    shape = broadcast(*(tuple(values[arg].shape) for arg in node.args if arg in values))
+    return result if shape == tuple(result.shape) else result.expand(shape)
 
 
 def gradient(
