@@ -152,7 +152,7 @@ def _counted(t: Any, nodes: Sequence[Any], node: Any, values: Mapping[int, Any])
     if node.op == "gather":
         places = (t.as_tensor(index) for index in gathered(nodes, node, shape))
         return values[node.args[0]][tuple(places)]
-    return values[node.args[0]].expand(t.broadcast_shapes(*(values[arg].shape for arg in node.args[1:])))
+    return values[node.args[0]].expand(broadcast(*(tuple(values[arg].shape) for arg in node.args[1:])))
 
 
 def _power(nodes: Sequence[Operation], node: Operation, args: Sequence[Any]) -> Any:
