@@ -21,6 +21,9 @@ MOST_DENSE = 250_000
 #: Text at least this long is cut into equations before it is parsed, in characters.
 LONG_TEXT = 4_000
 
+#: Text of this length and more is only ever cut into equations: parsing all of it would take seconds.
+LONG_FOR_THE_PARSER = 100_000
+
 
 def from_text(text: str, at: Any, most_dense: int, *, vars: Any = None, wrt: Any = None) -> System | None:
     """A system of the equations of a long text, or None when the ordinary way is the right one.
@@ -37,9 +40,15 @@ def from_text(text: str, at: Any, most_dense: int, *, vars: Any = None, wrt: Any
     """
     if not isinstance(text, str) or (len(text) < LONG_TEXT and most_dense >= MOST_DENSE):
         return None
+    from jacli.errors import JacliError
     from jacli.sparse import system
 
-    found = system.from_text(text, at, vars=vars, wrt=wrt)
+    try:
+        found = system.from_text(text, at, vars=vars, wrt=wrt)
+    except JacliError:
+        if len(text) < LONG_FOR_THE_PARSER:
+            return None  # its own words are the best
+        raise
     return found if found is not None and found.rows * found.columns > most_dense else None
 
 

@@ -319,7 +319,10 @@ class Checker:
                 columns[self.system.space.entry(name)] = tape.add("variable", value=name)
         for column, variable in columns.items():
             self.system.space.bind(tape, variable, column)
-        return tape, tape.number(0) if total is None else total, columns
+        if total is None:
+            total = tape.number(0)
+        verify.refuse_absurd(tape, [total])
+        return tape, total, columns
 
     def _prove_slope(self, terms: Sequence[Term], weight: Callable[[Tape, int], int] | None = None) -> verify.Proof:
         """The derivative of a sum of rows by the variable that they share."""

@@ -45,6 +45,7 @@ class Derived:
         found: list[Part] = []
         for family in self.system.families:
             plan = plans.setdefault(id(family.formula), Plan(family.formula))
+            plan.refuse_absurd()
             found += parts(family, plan, self.point)
         return found
 

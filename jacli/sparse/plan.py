@@ -48,6 +48,12 @@ class Plan:
         """The formula's node on the tape."""
         return int(self._lowered.outputs[0][0])
 
+    def refuse_absurd(self) -> None:
+        """Raises JacliError for constants that are far beyond doubles, before anything computes them."""
+        from jacli.verify import refuse_absurd
+
+        refuse_absurd(self.tape, [self.root])
+
     @cached_property
     def slots(self) -> dict[str, int]:
         """The slots' nodes on the tape."""
