@@ -97,6 +97,15 @@ HESSIANS = [
     ("abs(x)**(3/2)", "x=0", [["edge"]]),
     ("abs(x)*y", "x=0,y=1", [["undefined", "undefined"], ["kink", "0"]]),
     ("sqrt(x)", "x=0", [["undefined"]]),
+    # an exponent that only happens to be zero moves in the second derivative
+    ("x**y", "x=2,y=0", [["0", "0.5"], ["0.5", "0.48045301391820142467"]]),
+    ("y*x**(1-y)", "x=2,y=1", [["0", "-0.5"], ["-0.5", "-0.90584134720168919417"]]),
+    (
+        "asinh(x**y)",
+        "x=1.5,y=0",
+        [["0", "0.47140452079103168293"], ["0.47140452079103168293", "0.058124868219087701184"]],
+    ),
+    ("x**0 + x**(y-y)", "x=0,y=3", [["0", "undefined"], ["undefined", "undefined"]]),
     # Peano's example: the order of differentiation matters (Apostol, Mathematical Analysis, 12.13)
     (
         "Piecewise((x*y*(x**2 - y**2)/(x**2 + y**2), Or(Ne(x, 0), Ne(y, 0))), (0, True))",
@@ -110,6 +119,24 @@ HESSIANS = [
 def test_hessian(text: str, at: str, truth: list[list[str]]) -> None:
     found = prepare(text, at).hessian()
     assert [[proof.exact or proof.kind for proof in row] for row in found] == truth
+
+
+# text, point: a condition without a value, which leaves open what the output is made of
+OPEN = [
+    ("where(1/y > 0, x, 2*x)", "x=1,y=0"),
+    ("where(acosh(y) < sin(y), ceil(E), sign(x))", "x=0,y=pi/4"),
+    ("where(log(y) < 0, x, 2*x)", "x=2,y=-1"),
+    ("where(gamma(-2) > 0, x*y, 2*x)", "x=2,y=-1"),
+    ("Piecewise((x, y > 0))", "x=2,y=-1"),
+    ("max(where(1/y > 0, x, 2*x), x)", "x=1,y=0"),
+]
+
+
+@pytest.mark.parametrize(("text", "at"), OPEN)
+def test_every_column_of_an_undefined_condition_is_undefined(text: str, at: str) -> None:
+    prepared = prepare(text, at)
+    assert {(p.kind, p.exact) for p in prepared.gradient().values()} == {("undefined", None)}
+    assert {(p.kind, p.exact) for row in prepared.hessian() for p in row} == {("undefined", None)}
 
 
 def test_products_with_a_direction() -> None:
@@ -247,3 +274,30 @@ def test_random_programs(seed: int, x: str, y: str) -> None:
             elif proof.one_sided is not None:
                 assert close(left, proof.one_sided[0]), (text, x, y)
                 assert close(right, proof.one_sided[1]), (text, x, y)
+
+
+def powers(chance: random.Random, depth: int) -> str:
+    """A smooth program with exponents that move."""
+    if depth == 0:
+        return chance.choice(("x", "y", "x*y", "2", "(x + 1)"))
+    first, second = powers(chance, depth - 1), powers(chance, depth - 1)
+    kind = chance.random()
+    if kind < 0.5:
+        return f"({first})**{chance.choice(('y', '(1 - y)', '(2 - y)', '(y*y)', '0', '2', '(y - y)'))}"
+    if kind < 0.65:
+        return f"{chance.choice(('asinh', 'sin', 'exp', 'atan', 'abs', 'sigmoid', 'lgamma'))}({first})"
+    return f"({first}){chance.choice('+-*/')}({second})"
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**9),
+    x=st.sampled_from(("1/3", "1", "2", "1.5")),
+    y=st.sampled_from(("0", "1", "2", "-1", "1/2")),
+)
+def test_second_derivatives_are_symmetric(seed: int, x: str, y: str) -> None:
+    chance = random.Random(seed)
+    text = powers(chance, chance.choice((1, 2, 3)))
+    (_, across), (back, _) = prepare(f"{text} + 0*x + 0*y", {"x": x, "y": y}).hessian()
+    if across.kind == back.kind == "smooth" and not across.at_switch and not back.at_switch:
+        assert across.exact == back.exact, (text, x, y)

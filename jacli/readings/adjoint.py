@@ -71,9 +71,25 @@ def _pulled(balls: Balls, node: int, position: int, bar: int) -> int:
     if op == "div":
         share = terms.div(tape, bar, args[1])
         return share if position == 0 else terms.neg(tape, terms.mul(tape, share, node))
+    slope = derivative(tape, op, position, args, value)
     if op == "pow" and position == 0 and is_zero(balls.value(args[1])):
-        return tape.number(0)  # x**0 is 1, at x = 0 too, where the formula would divide by zero
-    return terms.mul(tape, bar, derivative(tape, op, position, args, value))
+        slope = _of_power_zero(balls, args, slope)
+    return terms.mul(tape, bar, slope)
+
+
+def _of_power_zero(balls: Balls, args: tuple[int, ...], slope: int) -> int:
+    """The derivative by x of x**0, which is 1 at x = 0 too, where the formula ``slope`` would divide by zero.
+
+    An exponent that only happens to be 0 at the point keeps its formula: it may be differentiated again.
+    """
+    tape = balls.tape
+    base, exponent = args
+    if not any(tape.ops[node].op == "variable" for node in tape.needed((exponent,))):
+        return tape.number(0)
+    if balls.sign(base) != 0:
+        return slope
+    zero = tape.number(0)
+    return tape.add("select", tape.add("eq", exponent, zero), zero, slope)
 
 
 def derivative(tape: Tape, op: str, position: int, args: tuple[int, ...], value: tuple[int, ...] | None) -> int:

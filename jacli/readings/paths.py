@@ -55,7 +55,7 @@ def path(balls: Balls, output: int) -> Path:
         if op == "select":
             conditions, taken = branch(looked, balls.value)
             uses[node] = (taken,) if type(taken) is int else ()
-            looked = (*conditions, *uses[node])
+            looked = (*conditions, taken) if type(taken) is int else looked  # without a case, any could be meant
         elif op in ("max", "min"):
             uses[node] = (_extreme(balls, op, looked),)
         else:
