@@ -43,7 +43,7 @@ def jacobian(
     weights: Any = None,
     show: Any = (),
     check: str = "suspect",
-    most_dense: int = sparse.MOST_DENSE,
+    most_dense: int | None = sparse.MOST_DENSE,
     rtol: float = 1e-9,
     atol: float = 0.0,
 ) -> Result | LargeResult:
@@ -59,7 +59,8 @@ def jacobian(
             weights, or one scalar output.
         check: of a large Jacobian: ``suspect`` compares every entry and proves the doubtful ones and a sample,
             ``all`` proves every entry, ``none`` proves and compares nothing. Small ones are always proved.
-        most_dense: a Jacobian of more entries, zeros included, is large: its result is a sparse ``LargeResult``.
+        most_dense: a Jacobian of more entries, zeros included, is large: its result is a sparse ``LargeResult``;
+            None refuses a large one.
         rtol: relative tolerance; a float agrees when ``|float - exact| <= rtol*|exact| + atol``, or rounding the
             typed numbers to doubles explains the difference.
         atol: absolute tolerance.
@@ -67,8 +68,10 @@ def jacobian(
     Raises:
         JacliError: when the request is wrong; nothing was computed.
     """
-    problem = _read(text, at, vars, wrt, show, most_dense)
+    problem = _read(text, at, vars, wrt, show, sparse.MOST_DENSE if most_dense is None else most_dense)
     if not isinstance(problem, Problem):
+        if most_dense is None:
+            raise sparse.too_large("Jacobian", problem.rows, problem.columns)
         from jacli.sparse import commands
 
         return commands.jacobian(problem, Tolerance(rtol, atol), check, weights)
@@ -88,7 +91,7 @@ def vjp(
     vars: Any = None,
     show: Any = (),
     check: str = "suspect",
-    most_dense: int = sparse.MOST_DENSE,
+    most_dense: int = sparse.MOST_DENSE_BESIDE_A_PRODUCT,
     rtol: float = 1e-9,
     atol: float = 0.0,
 ) -> Result | LargeResult:
@@ -112,7 +115,7 @@ def jvp(
     wrt: Any = None,
     vars: Any = None,
     check: str = "suspect",
-    most_dense: int = sparse.MOST_DENSE,
+    most_dense: int = sparse.MOST_DENSE_BESIDE_A_PRODUCT,
     rtol: float = 1e-9,
     atol: float = 0.0,
 ) -> Result | LargeResult:
@@ -135,7 +138,7 @@ def grad(
     vars: Any = None,
     show: Any = (),
     check: str = "suspect",
-    most_dense: int = sparse.MOST_DENSE,
+    most_dense: int = sparse.MOST_DENSE_BESIDE_A_PRODUCT,
     rtol: float = 1e-9,
     atol: float = 0.0,
 ) -> Result | LargeResult:
@@ -166,7 +169,7 @@ def hvp(
     wrt: Any = None,
     vars: Any = None,
     check: str = "suspect",
-    most_dense: int = sparse.MOST_DENSE,
+    most_dense: int = sparse.MOST_DENSE_BESIDE_A_PRODUCT,
     rtol: float = 1e-9,
     atol: float = 0.0,
 ) -> Result | LargeResult:
@@ -181,9 +184,7 @@ def hvp(
     return calculus.hvp(problem, _tangent(problem, tangent), Tolerance(rtol, atol))
 
 
-def sparse_jacobian(
-    text: str, at: Any, *, wrt: Any = None, vars: Any = None, check: str = "suspect"
-) -> LargeResult:
+def sparse_jacobian(text: str, at: Any, *, wrt: Any = None, vars: Any = None, check: str = "suspect") -> LargeResult:
     """The Jacobian in coordinates, however small: ``result.to_coo()`` is a SciPy array. Arguments as for ``jacobian``.
 
     Raises:

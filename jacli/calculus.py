@@ -18,9 +18,7 @@ from jacli.problem import Problem, Tolerance, Vector, row_names, too_long
 from jacli.readings import symbols
 from jacli.readings.tape import Tape
 from jacli.result import Block, Entry, Named, Result, Share, entry_names
-
-#: Most entries of a dense matrix; beyond it the products that never build it are offered.
-MOST_DENSE = 250_000
+from jacli.sparse import MOST_DENSE, too_large
 
 #: How many operations of derivative formulas one result holds: they are for reading, and SymPy takes its time.
 MOST_FORMULAS = 12_000
@@ -430,22 +428,3 @@ def _check_scalar(problem: Problem, what: str, instead: str) -> None:
             f"use {instead}, or make one number of them: sum(…)",
             kind="shape",
         )
-
-
-def too_large(what: str, rows: int, columns: int) -> JacliError:
-    """The refusal of a matrix that could not be held, naming what can."""
-    size = _bytes(8 * rows * columns)
-    return JacliError(
-        f"the {what} would have {rows} x {columns} entries ({size} as doubles); at most {MOST_DENSE:,} are computed",
-        None,
-        "jvp and hvp never build it" if what == "Hessian" else "vjp and jvp never build it",
-        kind="limit",
-    )
-
-
-def _bytes(count: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} PB"

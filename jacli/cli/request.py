@@ -74,6 +74,8 @@ def _for_large(command: Command, given: Given, chosen: Format) -> dict[str, Any]
         found["check"] = given["check"]
     if given["most_dense"] is not None:
         found["most_dense"] = _count("most-dense", given["most_dense"])
+    elif chosen.whole and command.name == "jacobian":
+        found["most_dense"] = None
     return found | {"most_dense": -1} if chosen.sparse else found
 
 

@@ -34,6 +34,7 @@ class Format:
         binary: it is not text, and is not for a terminal.
         large: the same for the result of a large program; empty where there is none.
         sparse: it is for sparse matrices only.
+        whole: a matrix in it has every entry, zeros included.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Format:
     binary: bool = False
     large: str = ""
     sparse: bool = False
+    whole: bool = False
 
 
 FORMATS = {
@@ -49,8 +51,8 @@ FORMATS = {
     for entry in (
         Format("table", "table:render", rounds=True, large="table:render"),
         Format("plain", "plain:render", rounds=True, large="plain:render"),
-        Format("json", "documents:render_json", large="documents:render_json"),
-        Format("jsonl", "documents:render_jsonl", large="documents:render_jsonl"),
+        Format("json", "documents:render_json", large="documents:render_json", whole=True),
+        Format("jsonl", "documents:render_jsonl", large="documents:render_jsonl", whole=True),
         Format("csv", "delimited:render_csv", large="large:render_csv"),
         Format("tsv", "delimited:render_tsv", large="large:render_tsv"),
         Format("markdown", "markdown:render", rounds=True, large="markdown:render"),

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jacli.errors import JacliError
+
 if TYPE_CHECKING:
     from jacli.problem import Bound
     from jacli.sparse.system import System
 
 #: A Jacobian with more entries than this, zeros included, is sparse unless another limit is asked for.
 MOST_DENSE = 250_000
+
+#: The same for products, which never build the Jacobian: below it every entry is proved.
+MOST_DENSE_BESIDE_A_PRODUCT = 1_000_000
 
 #: Text at least this long is cut into equations before it is parsed, in characters.
 LONG_TEXT = 4_000
@@ -40,7 +45,6 @@ def from_text(text: str, at: Any, most_dense: int, *, vars: Any = None, wrt: Any
     """
     if not isinstance(text, str) or (len(text) < LONG_TEXT and most_dense >= MOST_DENSE):
         return None
-    from jacli.errors import JacliError
     from jacli.sparse import system
 
     try:
@@ -60,3 +64,22 @@ def from_arrays(bound: Bound, most_dense: int) -> System | None:
     from jacli.sparse import arrays
 
     return arrays.system(bound)
+
+
+def too_large(what: str, rows: int, columns: int) -> JacliError:
+    """The refusal of a dense matrix that could not be held, naming what can."""
+    size = _bytes(8 * rows * columns)
+    if what == "Hessian":
+        hint = "jvp and hvp never build it"
+    else:
+        hint = "vjp and jvp never build it; --format coo, npz, mtx or csv writes its non-zeros"
+    message = f"the {what} would have {rows} x {columns} entries ({size} as doubles)"
+    return JacliError(f"{message}; at most {MOST_DENSE:,} are written out", None, hint, kind="limit")
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} PB"
