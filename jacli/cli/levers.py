@@ -1,12 +1,12 @@
 """What makes one short-lived process quick: every measure of that kind, and nothing else. See docs/performance.md.
 
-Each is measured against ``python -c "import torch"``, on which a cold answer depends most.
+Each is measured against ``python -c "import torch"``, on which a cold answer depends most. The one that cannot be here
+is ``os._exit`` in ``jacli.cli.main``; and nothing heavy is imported before it is needed, anywhere.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import warnings
 from types import ModuleType
@@ -26,11 +26,6 @@ def pull() -> None:
         warnings.simplefilter("ignore")  # what a library has to say to programmers
     for name in _DEFERRED:
         sys.modules.setdefault(name, _Deferred(name))
-
-
-def leave(status: int) -> None:
-    """Leave at once; everything written has been flushed. torch's own goodbye costs a quarter of its import."""
-    os._exit(status)
 
 
 def complete() -> None:
