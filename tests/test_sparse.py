@@ -141,6 +141,18 @@ def test_a_name_may_be_a_function_and_a_variable() -> None:
     assert result.verdict == "agree"
 
 
+def test_variables_of_definitions_are_not_those_of_equations() -> None:
+    text, at = "h = x0/3; x0*h + x1, x1*h + x2, x2*h + x0, x0*x1 + h", "x0=1,x1=2,x2=3"
+    result = sparse(text, at)
+    assert (result.to_coo().toarray() == dense(text, at)).all()
+    assert result.verdict == "agree"
+
+
+def test_rows_without_a_value_are_undefined() -> None:
+    result = sparse("x0 + log(x1), x1 + log(x2), x2 + log(x0)", "1,-2,3")
+    assert result.counts == {"agree": 4, "undefined": 2}
+
+
 def test_constants_are_gathered() -> None:
     text = "2*x0 + 0.5*x1, 3*x1 + 0.25*x2, 7*x2 + 1e-3*x0"
     result = sparse(text, "1,2,3")

@@ -84,16 +84,17 @@ def _slope(part: Part, found: tuple[Any, Any], near: Mask, tolerance: Any) -> Sl
 
 
 def _near_a_switch(part: Part, point: Floats) -> Mask:
-    """The rows where rounding could decide a comparison, a sign, a maximum or a step."""
-    tape, near = part.plan.tape, np.zeros(len(part.family), bool)
-    margins = list(_margins(tape, tape.needed([part.plan.root])))
+    """The rows without a value, and those where rounding could decide a comparison, a sign, a maximum or a step."""
+    tape, root, rows = part.plan.tape, part.plan.root, len(part.family)
+    slots = tensors(part.family, point)
+    margins = list(_margins(tape, tape.needed([root])))
+    near: Mask = ~np.isfinite(floats.evaluate(tape.ops, [root], slots)[root].expand(rows).numpy())
     if margins:
-        roots = [part.plan.root, *(node for pair in margins for node in pair)]
-        values, errors = _with_errors(tape, roots, tensors(part.family, point), leaf=_UNIT)
+        values, errors = _with_errors(tape, [root, *(node for pair in margins for node in pair)], slots, leaf=_UNIT)
         for a, b in margins:
             if a in values and b in values:
                 close = (values[a] - values[b]).abs() <= _MARGIN * (errors[a] + errors[b])
-                near |= close.expand(len(near)).numpy()
+                near |= close.expand(rows).numpy()
     return near
 
 

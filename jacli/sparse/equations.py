@@ -23,6 +23,9 @@ from jacli.sparse.scan import WORD, Scan
 _CALLED = re.compile(rf"{WORD}(?=\s*\(|\s*=(?!=)|{WORD})")
 
 
+#: Most variables in the definitions of a text whose equations are gathered by shape.
+MOST_DEFINING = 100
+
 #: Names that are not variables unless the point binds them.
 _SPECIAL = frozenset(_CONSTANTS) | _WORDS | _REFUSED_WORDS | {"True", "False", "true", "false"}
 
@@ -116,9 +119,25 @@ class Equations:
             words = scan.ids[scan.first[equations][:, None] + np.arange(outline.count(WORD))]
             fixed = self._fixed(outline, words)
             for part in alike(np.where(fixed, words, np.where(self._numeric[words], -1, -2))):
-                for same in alike(_pattern(np.where(fixed | self._numeric[words], -1, words)[part])):
+                names = np.where(fixed | self._numeric[words], -1, words)[part]
+                also = np.broadcast_to(self._defining, (len(part), len(self._defining)))
+                for same in alike(_pattern(np.hstack([names, also]))):
                     chosen = part[same]
                     yield equations[chosen], words[chosen]
+
+    @cached_property
+    def _defining(self) -> Ints:
+        """The words of the variables that definitions are made of: an equation may name them as well."""
+        if not self.scan.definitions:
+            return np.zeros(0, np.int64)
+        try:
+            nodes = read(self._prefix + "0", self.bound).nodes
+        except JacliError:
+            return np.zeros(0, np.int64)  # whatever is wrong, the first equation will say it
+        names = {entry_name(nodes, index) for index in range(len(nodes))}
+        if len(names) > MOST_DEFINING:
+            raise NotScalar
+        return np.array([k for k, word in enumerate(self.scan.words) if _normal(word) in names], np.int64)
 
     def _fixed(self, outline: str, words: Ints) -> Any:
         """The words that are part of the shape, whatever the parser will say."""

@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from jacli.errors import JacliError
 from jacli.functions import ROWS
 from jacli.language.syntax import Program
 from jacli.readings import floats, terms
 from jacli.readings.adjoint import derivative
-from jacli.readings.lowering import lower
+from jacli.readings.lowering import Lowered, TooLarge, lower
 from jacli.readings.tape import Tape
 from jacli.sparse.family import Family, Mask
 
 #: Longest formula of one row, in single operations.
 MOST_OPERATIONS = 200_000
+
+_DIVIDE = "write a long sum as sum({… for i in …}), whose terms are rows"
 
 _OF_ARRAYS = frozenset(("array", "index", "matmul"))
 
@@ -34,19 +37,23 @@ class Plan:
     formula: Program
 
     @cached_property
-    def _lowered(self) -> Any:
-        return lower(self.formula, dict.fromkeys(self.formula.variables, ()), MOST_OPERATIONS)
+    def _lowered(self) -> Lowered:
+        try:
+            return lower(self.formula, dict.fromkeys(self.formula.variables, ()), MOST_OPERATIONS)
+        except TooLarge:
+            raise JacliError(
+                f"one row of a large program has at most {MOST_OPERATIONS:,} operations", None, _DIVIDE, kind="limit"
+            ) from None
 
     @property
     def tape(self) -> Tape:
         """The formula in single operations, its definitions written out."""
-        tape: Tape = self._lowered.tape
-        return tape
+        return self._lowered.tape
 
     @property
     def root(self) -> int:
         """The formula's node on the tape."""
-        return int(self._lowered.outputs[0][0])
+        return self._lowered.outputs[0][0]
 
     def refuse_absurd(self) -> None:
         """Raises JacliError for constants that are far beyond doubles, before anything computes them."""
