@@ -23,6 +23,9 @@ from jacli.sparse import MOST_DENSE, too_large
 #: How many operations of derivative formulas one result holds: they are for reading, and SymPy takes its time.
 MOST_FORMULAS = 12_000
 
+#: What a formula costs beside its operations, in operations.
+OPERATIONS_BESIDE = 20
+
 #: Largest table of shares (outputs times variables).
 MOST_SHARES = 2_500
 
@@ -42,13 +45,13 @@ class Exact:
     def formulas(self) -> list[Mapping[str, Any] | None]:
         """For each output entry, SymPy's derivatives by column name (absent: zero); None past the budget."""
         result: list[Mapping[str, Any] | None] = [None] * len(self.outputs)
-        spent = 0
+        left = MOST_FORMULAS
         for index, node in enumerate(self.outputs):
             expression = self.expressions.of(node)
             if expression is not None:
-                spent += symbols.derived_size(expression)
-                result[index] = symbols.gradient(expression)
-            if spent > MOST_FORMULAS:
+                left -= symbols.derived_size(expression) + OPERATIONS_BESIDE
+                result[index] = symbols.gradient(expression) if left > 0 else None
+            if left <= 0:
                 break
         return result
 
@@ -78,9 +81,10 @@ class Exact:
     def notes(self) -> tuple[str, ...]:
         """What is missing among the formulas, if anything."""
         missing = sum(found is None for found in self.formulas)
-        if not missing or len(self.outputs) == 1:
+        if not missing:
             return ()
-        return (f"formulas are shown for {len(self.outputs) - missing} of {len(self.outputs)} outputs",)
+        which = "the output" if len(self.outputs) == 1 else f"{missing} of {len(self.outputs)} outputs"
+        return (f"no formula for {which}: too long to read, or SymPy has none",)
 
     def weighted(self, weights: Vector) -> int:
         """The node of the outputs' weighted sum, outputs of weight zero left out."""

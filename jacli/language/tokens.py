@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jacli.errors import JacliError, Span
 
 #: The longest text that is read, in tokens: about what a few seconds allow.
-MOST_TOKENS = 400_000
+MOST_TOKENS = 100_000
 
 #: Digits in one number, and the greatest power of ten: doubles end at 1.8e308.
 MOST_DIGITS = 1000
