@@ -174,7 +174,7 @@ def hvp(
     atol: float = 0.0,
 ) -> Result | LargeResult:
     """Hessian times tangent of a program with one scalar output. Arguments as for ``jvp``."""
-    problem = _read(text, at, vars, wrt, (), most_dense)
+    problem = _read(text, at, vars, wrt, (), most_dense, long_is_large=True)
     if not isinstance(problem, Problem):
         from jacli.sparse import commands
 
@@ -304,14 +304,22 @@ def _shower(problem: Problem, show: Any, weights: Sequence[float] | None = None)
     return add
 
 
-def _read(text: str, at: Any, vars: Any, wrt: Any, show: Any, most_dense: int) -> Problem | System:
-    """A problem to prove entry by entry, or a large one as a system of families."""
+def _read(
+    text: str, at: Any, vars: Any, wrt: Any, show: Any, most_dense: int, *, long_is_large: bool = False
+) -> Problem | System:
+    """A problem to prove entry by entry, or a large one as a system of families.
+
+    ``long_is_large``: so is one that is too long to be written out in single numbers, if it has families.
+    """
     large = sparse.from_text(text, at, most_dense, vars=vars, wrt=wrt)
     if large is None:
         found = bound(text, at, vars=vars, wrt=wrt)
         large = sparse.from_arrays(found, most_dense)
         if large is None:
-            return found.problem()
+            problem = found.problem()
+            large = sparse.from_arrays(found, -1) if long_is_large and problem.lowered is None else None
+            if large is None:
+                return problem
     if show:
         raise JacliError("statements of a large program are not shown", None, "ask without --show", kind="option")
     return large

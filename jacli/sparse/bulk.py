@@ -70,15 +70,14 @@ def _evaluated(
     """Values and error bounds of a few nodes; zeros for slots without one."""
     slots = tensors(part.family, point) | dict(more or {})
     values, errors = _with_errors(part.plan.tape, list(nodes.values()), slots, leaf=0.0)
-    zero = floats.torch().zeros((), dtype=floats.torch().float64)
     return {
-        slot: (values[nodes[slot]], errors[nodes[slot]]) if slot in nodes else (zero, zero)
+        slot: (values[nodes[slot]], errors[nodes[slot]]) if slot in nodes else (0.0, 0.0)
         for slot in part.family.columns
     }
 
 
 def _slope(part: Part, found: tuple[Any, Any], near: Mask, tolerance: Any) -> Slope:
-    values, errors = (tensor.expand(len(part.family)).numpy() for tensor in found)
+    values, errors = (np.broadcast_to(array, len(part.family)) for array in found)
     sure = errors <= (tolerance.rtol * np.abs(values) + tolerance.atol) / 4
     return Slope(values, errors, near | ~(sure & np.isfinite(values)))
 
@@ -93,8 +92,7 @@ def _near_a_switch(part: Part, point: Floats) -> Mask:
         values, errors = _with_errors(tape, [root, *(node for pair in margins for node in pair)], slots, leaf=_UNIT)
         for a, b in margins:
             if a in values and b in values:
-                close = (values[a] - values[b]).abs() <= _MARGIN * (errors[a] + errors[b])
-                near |= close.expand(rows).numpy()
+                near |= np.abs(values[a] - values[b]) <= _MARGIN * (errors[a] + errors[b])
     return near
 
 
@@ -126,29 +124,30 @@ def _with_errors(
     slopes = floats.evaluate(tape.ops, list(partials.values()), slots) if partials else {}
     carried: dict[int, dict[int, Any]] = {}
     for (node, position), found in partials.items():
-        carried.setdefault(node, {})[position] = slopes[found].abs()
+        carried.setdefault(node, {})[position] = np.abs(slopes[found].numpy())
+    arrays = {node: value.numpy() for node, value in values.items()}
     errors: dict[int, Any] = {}
-    for node in sorted(values):
-        errors[node] = _error(tape, node, values, errors, carried.get(node, {}), leaf)
-    return values, errors
+    with np.errstate(all="ignore"):
+        for node in sorted(arrays):
+            errors[node] = _error(tape, node, arrays, errors, carried.get(node, {}), leaf)
+    return arrays, errors
 
 
-def dyadic(values: Any) -> Any:
+def dyadic(values: Floats) -> Mask:
     """Whether numbers are multiples of 1/1024, whose sums and products doubles hold exactly while they are small."""
     scaled = values * 1024
-    return scaled == scaled.round()
+    result: Mask = scaled == np.rint(scaled)
+    return result
 
 
 def _own_rounding(op: str, value: Any, operands: Sequence[Any]) -> Any:
     """How far an operation's result may be from that of exact operands like these."""
-    size = value.abs()
+    size = np.abs(value)
     if op not in ("add", "sub", "mul", "pow"):
         return _UNIT * (1 if op in _ARITHMETIC else _FUNCTION_UNITS) * size
-    if op == "pow":
-        exact = (operands[0] == operands[0].round()) & (operands[1] == operands[1].round()) & (operands[1] >= 0)
-    else:
-        exact = dyadic(operands[0]) & dyadic(operands[1])
-    return floats.torch().where(exact & (size < 2.0**32), 0.0, _UNIT * (_FUNCTION_UNITS if op == "pow" else 1) * size)
+    a, b = operands
+    exact = (a == np.rint(a)) & (b == np.rint(b)) & (b >= 0) if op == "pow" else dyadic(a) & dyadic(b)
+    return np.where(exact & (size < 2.0**32), 0.0, _UNIT * (_FUNCTION_UNITS if op == "pow" else 1) * size)
 
 
 def _is_number(tape: Tape, node: int) -> bool:
@@ -162,9 +161,9 @@ def _error(
     op, args, _ = tape.ops[node]
     value = values[node]
     if op in _EXACT or op in _COMPARISONS:
-        return floats.torch().zeros((), dtype=floats.torch().float64)
+        return 0.0
     if op == "variable":
-        return leaf * value.abs()
+        return leaf * np.abs(value)
     if op in ("neg", "abs"):
         return errors[args[0]]
     if op in ("select", "max", "min"):
@@ -175,10 +174,10 @@ def _error(
         return total + errors[args[0]] + errors[args[1]]
     if op == "mul":
         a, b = args
-        return total + values[a].abs() * errors[b] + values[b].abs() * errors[a]
+        return total + np.abs(values[a]) * errors[b] + np.abs(values[b]) * errors[a]
     if op == "div":
         a, b = args
-        return total + (errors[a] + value.abs() * errors[b]) / values[b].abs()
+        return total + (errors[a] + np.abs(value) * errors[b]) / np.abs(values[b])
     for position, slope in carried.items():
         total = total + slope * errors[args[position]]
     return total

@@ -6,8 +6,9 @@ would not survive it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,34 +75,66 @@ def check_mode(mode: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Share:
-    """What the rows of a part add to a list of sums, by the table's formulas.
+class Spots:
+    """Where the rows of a part add to a list of sums.
 
     Attributes:
         part: the rows.
-        slot: the variable that is differentiated by, or None for all of them together.
+        slot: the variable that is differentiated by.
         rows: the rows that take part, and for each of them:
-        places: the sum it adds to;
-        values, errors: what it adds, and a bound on the rounding of that;
-        doubtful: whether doubles may not be relied on;
-        exact: whether nothing was rounded, nor will be in sums that stay small.
+        places: the sum it adds to, and
+        factors: what its derivative is multiplied by; ones where None.
     """
 
     part: Part
-    slot: str | None
+    slot: str
     rows: Ints
     places: Ints
-    values: Floats
-    errors: Floats
-    doubtful: Mask
-    exact: Mask
+    factors: Floats | None = None
 
 
-#: A row of a part, and the slot that is differentiated by.
+#: A row of a part, and the slot that is differentiated by (None: all of them at once, along a direction).
 Term = tuple[Part, int, "str | None"]
 
 #: What else the proof about a row depends on.
 Factors = Callable[[Part, int], Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A list of numbers to judge, each a sum of what some rows add.
+
+    Attributes:
+        values: the numbers, by autograd.
+        spots: where rows add to them.
+        slopes: what they add, by the table's formulas.
+        prove: the truth about one sum.
+        factors: what the proof about a row depends on beside its own numbers.
+        alone: every number is one row's, in the order of the spots.
+        along: derivatives are along a direction, all slots of a row at once.
+    """
+
+    values: Floats
+    spots: Callable[[], Iterator[Spots]]
+    slopes: Callable[[Part], dict[str, bulk.Slope]]
+    prove: Callable[[Sequence[Term]], verify.Proof]
+    factors: Factors = lambda part, row: ()
+    alone: bool = False
+    along: bool = False
+
+    def shares(self) -> Iterator[tuple[Spots, Floats, Floats, Mask, Mask]]:
+        """What the rows add, with bounds on the rounding, which are doubtful, and which are free of any rounding."""
+        part, slopes = None, {}
+        for spots in self.spots():
+            if spots.part is not part:
+                part, slopes = spots.part, self.slopes(spots.part)
+            slope, rows = slopes[spots.slot], spots.rows
+            values, errors, doubtful = slope.values[rows], slope.errors[rows], slope.doubtful[rows]
+            exact = (errors == 0) & bulk.dyadic(values)
+            if spots.factors is not None:
+                exact &= bulk.dyadic(spots.factors)
+                values, errors = values * spots.factors, errors * np.abs(spots.factors)
+            yield spots, values, errors, doubtful, exact
 
 
 class Checker:
@@ -118,8 +151,9 @@ class Checker:
 
     def jacobian(self, entries: Entries) -> Verdicts:
         """The verdicts on ``derived.jacobian()``."""
+        spots = partial(self._entry_spots, entries)
         alone = self.system.distinct
-        return self._verdicts(entries.values, lambda: self._entry_shares(entries), self._prove_slope, alone=alone)
+        return self._verdicts(Question(entries.values, spots, self._slopes, self._prove_slope, alone=alone))
 
     def vjp(self, values: Floats, weights: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
         """The verdicts on ``derived.vjp(weights)``; ``exact`` gives an output entry's weight as a node."""
@@ -127,29 +161,40 @@ class Checker:
         def prove(terms: Sequence[Term]) -> verify.Proof:
             return self._prove_slope(terms, exact)
 
-        return self._verdicts(
-            values, lambda: self._column_shares(weights), prove, lambda part, row: (weights[part.family.rows[row]],)
-        )
+        def factors(part: Part, row: int) -> tuple[float]:
+            return (float(weights[part.family.rows[row]]),)
+
+        return self._verdicts(Question(values, partial(self._column_spots, weights), self._slopes, prove, factors))
 
     def jvp(self, values: Floats, tangent: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
         """The verdicts on ``derived.jvp(tangent)``; ``exact`` gives a column's step as a node."""
 
         def prove(terms: Sequence[Term]) -> verify.Proof:
             tape, total, columns = self._sum(terms)
-            steps = {node: exact(tape, column) for column, node in columns.items() if column < self.system.columns}
-            return verify.prove_directional(tape, total, steps)
+            return verify.prove_directional(tape, total, self._direction(tape, columns, exact))
 
-        return self._verdicts(values, lambda: self._row_shares(tangent), prove, self._steps(tangent))
+        spots = partial(self._row_spots, tangent)
+        return self._verdicts(Question(values, spots, self._slopes, prove, self._steps(tangent), along=True))
 
     def hvp(self, values: Floats, tangent: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
         """The verdicts on ``derived.hvp(tangent)``."""
+        step = self._padded(tangent)
 
         def prove(terms: Sequence[Term]) -> verify.Proof:
             tape, total, columns = self._sum(terms)
-            steps = {node: exact(tape, column) for column, node in columns.items() if column < self.system.columns}
-            return verify.prove_hvp(tape, total, [columns[_column(terms[0])]], steps)[0]
+            direction = self._direction(tape, columns, exact)
+            return verify.prove_hvp(tape, total, [columns[_column(terms[0])]], direction)[0]
 
-        return self._verdicts(values, lambda: self._curvature_shares(tangent), prove, self._steps(tangent))
+        def slopes(part: Part) -> dict[str, bulk.Slope]:
+            return bulk.curvature(part, self.point, step, self.tolerance)
+
+        return self._verdicts(Question(values, partial(self._column_spots, None), slopes, prove, self._steps(tangent)))
+
+    def _slopes(self, part: Part) -> dict[str, bulk.Slope]:
+        return bulk.slopes(part, self.point, self.tolerance)
+
+    def _direction(self, tape: Tape, columns: Mapping[int, int], exact: Callable[[Tape, int], int]) -> dict[int, int]:
+        return {node: exact(tape, column) for column, node in columns.items() if column < self.system.columns}
 
     def _steps(self, tangent: Floats) -> Factors:
         step = self._padded(tangent)
@@ -159,118 +204,95 @@ class Checker:
         """A tangent with zeros for the variables that are held fixed."""
         return np.concatenate([tangent, np.zeros(len(self.point) - len(tangent))])
 
-    # ---- what the table's formulas say
+    # ---- where rows add
 
-    def _slopes(self) -> Iterator[tuple[Part, str, bulk.Slope, Ints]]:
-        """Derivatives by variables that are columns, with the rows where they are."""
+    def _free(self) -> Iterator[tuple[Part, str, Ints, Ints]]:
+        """Slots with the rows where they are columns, and those columns."""
         for part in self.derived.parts:
-            for slot, slope in bulk.slopes(part, self.point, self.tolerance).items():
-                yield part, slot, slope, np.flatnonzero(part.family.columns[slot] < self.system.columns)
+            for slot, columns in part.family.columns.items():
+                rows = np.flatnonzero(columns < self.system.columns)
+                yield part, slot, rows, columns[rows]
 
-    def _entry_shares(self, entries: Entries) -> Iterator[Share]:
+    def _entry_spots(self, entries: Entries) -> Iterator[Spots]:
         start, width = 0, self.system.columns
         keys = None if self.system.distinct else entries.rows * width + entries.columns
-        for part, slot, slope, rows in self._slopes():
+        for part, slot, rows, columns in self._free():
             if keys is None:
                 places = np.arange(start, start + len(rows))
             else:
-                places = np.searchsorted(keys, part.family.rows[rows] * width + part.family.columns[slot][rows])
+                places = np.searchsorted(keys, part.family.rows[rows] * width + columns)
             start += len(rows)
-            yield _share(part, slot, rows, places, slope)
+            yield Spots(part, slot, rows, places)
 
-    def _column_shares(self, weights: Floats) -> Iterator[Share]:
-        for part, slot, slope, rows in self._slopes():
-            used = rows[weights[part.family.rows[rows]] != 0]
-            weight = weights[part.family.rows[used]]
-            yield _share(part, slot, used, part.family.columns[slot][used], slope, weight)
+    def _column_spots(self, weights: Floats | None) -> Iterator[Spots]:
+        for part, slot, rows, columns in self._free():
+            if weights is None:
+                yield Spots(part, slot, rows, columns)
+                continue
+            factors = weights[part.family.rows[rows]]
+            used = factors != 0
+            yield Spots(part, slot, rows[used], columns[used], factors[used])
 
-    def _row_shares(self, tangent: Floats) -> Iterator[Share]:
-        for part, slot, slope, rows in self._slopes():
-            used = rows[tangent[part.family.columns[slot][rows]] != 0]
-            step = tangent[part.family.columns[slot][used]]
-            yield _share(part, None, used, part.family.rows[used], slope, step)
-
-    def _curvature_shares(self, tangent: Floats) -> Iterator[Share]:
-        step = self._padded(tangent)
-        for part in self.derived.parts:
-            for slot, slope in bulk.curvature(part, self.point, step, self.tolerance).items():
-                rows = np.flatnonzero(part.family.columns[slot] < self.system.columns)
-                yield _share(part, slot, rows, part.family.columns[slot][rows], slope)
+    def _row_spots(self, tangent: Floats) -> Iterator[Spots]:
+        for part, slot, rows, columns in self._free():
+            used = tangent[columns] != 0
+            yield Spots(part, slot, rows[used], part.family.rows[rows[used]], tangent[columns[used]])
 
     # ---- comparing
 
-    def _verdicts(
-        self,
-        values: Floats,
-        shares: Callable[[], Iterator[Share]],
-        prove: Callable[[Sequence[Term]], verify.Proof],
-        factors: Factors = lambda part, row: (),
-        *,
-        alone: bool = False,
-    ) -> Verdicts:
+    def _verdicts(self, question: Question) -> Verdicts:
+        count = len(question.values)
         if self.mode == "none":
-            return unchecked(len(values))
+            return unchecked(count)
         if self.mode == "all":
-            wanted = np.arange(len(values))
-            verdicts = unchecked(len(values))
+            verdicts, wanted = unchecked(count), np.arange(count)
         else:
-            suspicious = self._suspicious(values, shares(), alone=alone)
+            suspicious = self._alone(question) if question.alone else self._suspicious(question)
             verdicts = Verdicts(np.where(suspicious, _UNCHECKED, _AGREE).astype(np.uint8))
             wanted = np.flatnonzero(suspicious)
-        sample = _sample(len(values))
-        return self._proved(values, verdicts, [*sample, *wanted.tolist()], shares, prove, factors)
+        return self._proved(question, verdicts, [*_sample(count), *wanted.tolist()])
 
-    def _doubtful(self, values: Floats, shares: Iterator[Share]) -> Mask:
-        """``_suspicious`` where every value is one share, in order."""
-        result = np.zeros(len(values), bool)
+    def _alone(self, question: Question) -> Mask:
+        """``_suspicious`` where every value is one row's, in order."""
+        result = np.zeros(len(question.values), bool)
         start = 0
-        for share in shares:
-            here = slice(start, start + len(share.rows))
-            allowed = self.tolerance.rtol * np.abs(share.values) + self.tolerance.atol
-            result[here] = share.doubtful | ~(np.abs(values[here] - share.values) <= allowed / 2)
+        for spots, values, _, doubtful, _ in question.shares():
+            here = slice(start, start + len(spots.rows))
+            allowed = self.tolerance.rtol * np.abs(values) + self.tolerance.atol
+            result[here] = doubtful | ~(np.abs(question.values[here] - values) <= allowed / 2)
             start = here.stop
         return result
 
-    def _suspicious(self, values: Floats, shares: Iterator[Share], *, alone: bool) -> Mask:
+    def _suspicious(self, question: Question) -> Mask:
         """Where the readings differ, or where doubles cannot be relied on."""
-        count = len(values)
-        if alone:
-            return self._doubtful(values, shares)
-        total, size, error, doubtful, rounded = (np.zeros(count) for _ in range(5))
-        for share in shares:
-            total += np.bincount(share.places, share.values, minlength=count)
-            size += np.bincount(share.places, np.abs(share.values), minlength=count)
-            error += np.bincount(share.places, share.errors, minlength=count)
-            doubtful += np.bincount(share.places, share.doubtful, minlength=count)
-            rounded += np.bincount(share.places, ~share.exact, minlength=count)
+        count = len(question.values)
+        total, size, error, doubt, rounded = (np.zeros(count) for _ in range(5))
+        for spots, values, errors, doubtful, exact in question.shares():
+            total += np.bincount(spots.places, values, minlength=count)
+            size += np.bincount(spots.places, np.abs(values), minlength=count)
+            error += np.bincount(spots.places, errors, minlength=count)
+            doubt += np.bincount(spots.places, doubtful, minlength=count)
+            rounded += np.bincount(spots.places, ~exact, minlength=count)
         allowed = self.tolerance.rtol * np.abs(total) + self.tolerance.atol
-        exact = (rounded == 0) & (size < 2.0**32)
-        sure = error + np.where(exact, 0.0, size * 2.0**-51) <= allowed / 4
-        suspicious: Mask = (doubtful > 0) | ~sure | ~(np.abs(values - total) <= allowed / 2)
+        exactly = (rounded == 0) & (size < 2.0**32)
+        sure = error + np.where(exactly, 0.0, size * 2.0**-51) <= allowed / 4
+        suspicious: Mask = (doubt > 0) | ~sure | ~(np.abs(question.values - total) <= allowed / 2)
         return suspicious
 
     # ---- proving
 
-    def _proved(
-        self,
-        values: Floats,
-        verdicts: Verdicts,
-        wanted: Sequence[int],
-        shares: Callable[[], Iterator[Share]],
-        prove: Callable[[Sequence[Term]], verify.Proof],
-        factors: Factors,
-    ) -> Verdicts:
-        terms = self._terms(set(wanted), len(values), shares())
+    def _proved(self, question: Question, verdicts: Verdicts, wanted: Sequence[int]) -> Verdicts:
+        terms = self._terms(question, set(wanted))
         known: dict[object, verify.Proof] = {}
         proved = 0
         for place in dict.fromkeys(wanted):
-            key = self._key(terms[place], factors)
+            key = self._key(terms[place], question.factors)
             if key not in known:
                 if len(known) >= MOST_PROOFS and self.mode != "all":
                     continue
-                known[key] = prove(terms[place]) if terms[place] else verify.Proof("smooth", "0")
-            proof = known[key]
-            status, reason, _ = verify.judge(float(values[place]), proof, self.tolerance.rtol, self.tolerance.atol)
+                known[key] = question.prove(terms[place]) if terms[place] else verify.Proof("smooth", "0")
+            proof, value = known[key], float(question.values[place])
+            status, reason, _ = verify.judge(value, proof, self.tolerance.rtol, self.tolerance.atol)
             verdicts.kinds[place] = KINDS.index(status)
             proved += 1
             if proof.exact is not None:
@@ -279,17 +301,16 @@ class Checker:
                 verdicts.reasons[place] = reason
         return replace(verdicts, proved=proved)
 
-    def _terms(self, wanted: set[int], count: int, shares: Iterator[Share]) -> dict[int, list[Term]]:
+    def _terms(self, question: Question, wanted: set[int]) -> dict[int, list[Term]]:
         """The rows that add to each of the wanted sums."""
-        terms: dict[int, list[Term]] = {place: [] for place in wanted}
-        chosen = np.zeros(count, bool)
+        terms: dict[int, dict[Term, None]] = {place: {} for place in wanted}
+        chosen = np.zeros(len(question.values), bool)
         chosen[list(wanted)] = True
-        for share in shares:
-            for k in np.flatnonzero(chosen[share.places]).tolist():
-                term = (share.part, int(share.rows[k]), share.slot)
-                if share.slot is not None or term not in terms[int(share.places[k])]:
-                    terms[int(share.places[k])].append(term)
-        return terms
+        for spots in question.spots():
+            slot = None if question.along else spots.slot
+            for k in np.flatnonzero(chosen[spots.places]).tolist():
+                terms[int(spots.places[k])][spots.part, int(spots.rows[k]), slot] = None
+        return {place: list(found) for place, found in terms.items()}
 
     def _key(self, terms: Sequence[Term], factors: Factors) -> object:
         """What a proof depends on: equal formulas at equal numbers have equal derivatives."""
@@ -337,18 +358,6 @@ def _sample(count: int) -> list[int]:
     """A few places, the same every time."""
     chosen: list[int] = np.random.default_rng(0).permutation(count)[:SAMPLE].tolist()
     return chosen
-
-
-def _share(
-    part: Part, slot: str | None, rows: Ints, places: Ints, slope: bulk.Slope, factor: Floats | None = None
-) -> Share:
-    """What some rows of a slope add, each times its factor."""
-    values, errors, doubtful = slope.values[rows], slope.errors[rows], slope.doubtful[rows]
-    exact = (errors == 0) & bulk.dyadic(values)
-    if factor is None:
-        return Share(part, slot, rows, places, values, errors, doubtful, exact)
-    exact &= bulk.dyadic(factor)
-    return Share(part, slot, rows, places, values * factor, errors * np.abs(factor), doubtful, exact)
 
 
 def _column(term: Term) -> int:
