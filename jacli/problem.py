@@ -210,7 +210,7 @@ def bind(program: Program, point: Point, order: tuple[str, ...] | None) -> dict[
     if len(names) == 1 and len(point.items) > 1 and _only_indexed(program, names[0]):
         return {names[0]: _vector(point.items)}
     if len(names) != len(point.items):
-        raise _wrong_count(names, point)
+        raise _wrong_count(program, names, point)
     return {name: item.value for name, item in zip(names, point.items, strict=True)}
 
 
@@ -245,13 +245,16 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _wrong_count(names: Sequence[str], point: Point) -> JacliError:
+def _wrong_count(program: Program, names: Sequence[str], point: Point) -> JacliError:
     given = len(point.items)
     variables = f"{len(names)} variable{'s' * (len(names) != 1)}" + (f" ({_listed(names)})" if names else "")
     hints = []
     if "e" in names:
         hints.append("Euler's number is written E or exp(…)")
-    if given == 2 * len(names) and all(isinstance(i.value, Data) and i.value.shape == () for i in point.items):
+    constants = [op for op in ("E", "pi") if any(node.op == op for node in program.nodes)]
+    if given > len(names) and constants:
+        hints.append("; ".join(_CONSTANT_HINTS[op] for op in constants))
+    elif given == 2 * len(names) and all(isinstance(i.value, Data) and i.value.shape == () for i in point.items):
         hints.append(f"decimals take a point: {_with_points(point)}")
     if len(names) == 1 and given > 1:
         hints.append(f"for an array type {names[0]}=[…]")
@@ -261,6 +264,12 @@ def _wrong_count(names: Sequence[str], point: Point) -> JacliError:
     return JacliError(
         f"the expression has {variables} but the point has {values}", None, "; ".join(hints) or None, kind="point"
     )
+
+
+_CONSTANT_HINTS = {
+    "E": "E is Euler's number here; as a variable it is named: E=… or --vars",
+    "pi": "pi is π here; as a variable it is named: pi=… or --vars",
+}
 
 
 def _with_points(point: Point) -> str:
@@ -349,8 +358,11 @@ def doubles(value: Data | Program) -> list[float]:
     from jacli.verify import double
 
     tape = Tape(value.text)
-    nodes = lower_constant(value, tape)[1]
-    known = {node: double(tape, node) for node in set(nodes)}
+    nodes = lower_constant(value, tape, spans=True)[1]
+    try:
+        known = {node: double(tape, node) for node in sorted(set(nodes))}
+    except JacliError as error:
+        raise error.located_in(value.text) from None
     return [known[node] for node in nodes]
 
 
@@ -435,9 +447,9 @@ def _misfit(found: Sequence[tuple[int, ...]], wanted: Sequence[tuple[int, ...]],
             f" (shape {_shape(shape)})" if shape else ""
         )
     else:
-        holder = f"the {len(wanted)} {things}s have {size} entries"
-    shapes = {found[0]} if len(found) == 1 else {(len(found),)} if not any(found) else set()
-    offered = f"{given} number{'s' * (given != 1)}" + "".join(f" (shape {_shape(shape)})" for shape in shapes if shape)
+        holder = f"the {len(wanted)} {things}s have {size} entries (shapes{_shapes(wanted)})"
+    shapes = found if any(found) else [(len(found),)] if len(found) > 1 else []
+    offered = f"{given} number{'s' * (given != 1)}" + (f" (shape{_shapes(shapes)})" if any(shapes) else "")
     verb = "was" if given == 1 else "were"
     return JacliError(
         f"{holder} but {offered} {verb} given as {what}",
@@ -450,6 +462,12 @@ def _misfit(found: Sequence[tuple[int, ...]], wanted: Sequence[tuple[int, ...]],
 
 def _shape(shape: Iterable[int]) -> str:
     return "x".join(map(str, shape))
+
+
+def _shapes(shapes: Sequence[tuple[int, ...]]) -> str:
+    """Several shapes in words; a long list is cut."""
+    known = ", ".join(_shape(shape) or "number" for shape in shapes[:6])
+    return f" {known}, …" if len(shapes) > 6 else f" {known}"
 
 
 # ---- names and refusals that results share

@@ -150,10 +150,15 @@ def lower(
     )
 
 
-def lower_constant(program: Program, tape: Tape, most: int = 10**6) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Add a constant expression to ``tape``: its shape and its entries' nodes."""
+def lower_constant(
+    program: Program, tape: Tape, most: int = 10**6, *, spans: bool = False
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Add a constant expression to ``tape``: its shape and its entries' nodes.
+
+    ``spans`` says that the tape is of this very text, so that its nodes have their places.
+    """
     values: dict[int, Any] = {}
-    run(program, tape, values, most, spans=False)
+    run(program, tape, values, most, spans=spans)
     value = values[program.outputs[0]]
     return getattr(value, "shape", ()), _nodes(tape, value)
 
@@ -211,7 +216,7 @@ def _nodes(tape: Tape, value: Any) -> tuple[int, ...]:
 def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
     op = node.op
     if op in _LEAVES:
-        return Scalar(tape, tape.number(node.value) if op == "number" else tape.add(op))
+        return Scalar(tape, _typed(tape, tape.number(node.value) if op == "number" else tape.add(op)))
     if op == "matmul":
         return args[0] @ args[1]
     if op == "index":
@@ -224,6 +229,12 @@ def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
     if op in ("max", "min") and len(args) == 1:
         return _folded(tape, op, args[0])
     return _elementwise(lambda *nodes: call(tape, op, nodes, node.value or ()), tape, args)
+
+
+def _typed(tape: Tape, node: int) -> int:
+    """A constant that stands in the text."""
+    tape.defined.discard(tape.constant(node) or 0)
+    return node
 
 
 def _as_array(value: Any) -> Any:
@@ -265,7 +276,10 @@ def call(tape: Tape, name: str, nodes: tuple[int, ...], integers: tuple[int, ...
     if definition is not None and row is not None:
         return expand(tape, definition, row.parameters, nodes)
     if row is not None and row.kind == "elementwise" and row.entries is not None:
-        return Scalar(tape, 0).wrap(row.entries(Scalar(tape, nodes[0]), *integers))
+        start = len(tape.ops)
+        result = Scalar(tape, 0).wrap(row.entries(Scalar(tape, nodes[0]), *integers))
+        tape.define(start)
+        return result
     if name not in PRIMITIVES:
         raise AssertionError(f"{name} has neither a definition nor a primitive form")
     return tape.add(name, *nodes, value=integers or None)
@@ -280,6 +294,7 @@ def expand(tape: Tape, definition: str, parameters: tuple[str, ...], nodes: tupl
     """Write a formula of the table onto a tape, its parameters replaced by nodes; returns the result's node."""
     template = _template(definition, parameters)
     values: list[int] = []
+    start = len(tape.ops)
     given = dict(zip(parameters, nodes, strict=False))
     for node in template.nodes:
         if node.op == "variable":
@@ -288,4 +303,5 @@ def expand(tape: Tape, definition: str, parameters: tuple[str, ...], nodes: tupl
             values.append(tape.number(node.value))
         else:
             values.append(call(tape, node.op, tuple(values[arg] for arg in node.args), node.value or ()))
+    tape.define(start)
     return values[template.outputs[0]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from jacli.findings import Claim, Witness
 from jacli.render.backward import calls, intermediates
@@ -73,13 +74,13 @@ def _question(result: Result, options: Options) -> Facts:
 
 
 def _points(variables: Sequence[Named], options: Options) -> Iterator[str]:
-    """Scalars together on one line, in order; each array on a line of its own with its shape."""
-    scalars = [f"{v.name} = {show(v.values[0], options.digits)}" for v in variables if not v.shape]
-    if scalars:
-        yield ", ".join(scalars)
-    for v in variables:
-        if v.shape:
-            yield f"{v.name} = {show_array(v.values, v.shape, options.digits)}  (shape {show_shape(v.shape)})"
+    """In order: neighbouring scalars on one line, each array on a line of its own with its shape."""
+    for is_array, group in groupby(variables, lambda v: bool(v.shape)):
+        if is_array:
+            for v in group:
+                yield f"{v.name} = {show_array(v.values, v.shape, options.digits)}  (shape {show_shape(v.shape)})"
+        else:
+            yield ", ".join(f"{v.name} = {show(v.values[0], options.digits)}" for v in group)
 
 
 def _entries(named: Sequence[Named]) -> list[str]:
