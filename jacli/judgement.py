@@ -15,6 +15,7 @@ from jacli.problem import Problem, Tolerance, row_names
 from jacli.readings.decimals import written as decimal_text
 from jacli.result import Block, Entry
 from jacli.slips import Matching, Numbers, Slips, View
+from jacli.text import to_decimal
 from jacli.verify import INPUT_FACTOR
 
 #: How many operations the tests at other points may look at: some seconds.
@@ -109,7 +110,7 @@ def _parts(problem: Problem, exact: Exact, target: int) -> dict[int, str]:
 
 
 def _true(entry: Entry) -> Decimal | None:
-    return None if entry.exact is None else Decimal(entry.exact)
+    return None if entry.exact is None else to_decimal(entry.exact)
 
 
 def _values(claim: Matrix, place: Place) -> Numbers:

@@ -18,6 +18,7 @@ from jacli.readings.decimals import decimal
 from jacli.readings.exact import Truth
 from jacli.readings.lowering import Scalar, run
 from jacli.readings.tape import Tape
+from jacli.text import to_decimal
 
 #: What the choice of points starts from.
 SEED = 1
@@ -48,7 +49,7 @@ class Place:
         if node is None:
             return None
         value = self.prover.balls.value(node, ACCURACY)
-        return None if isinstance(value, Undefined | Unknown | Truth) else Decimal(decimal(value))
+        return None if isinstance(value, Undefined | Unknown | Truth) else to_decimal(decimal(value))
 
     def undecided(self, node: int) -> bool:
         """Whether a node's value cannot be told."""

@@ -84,9 +84,9 @@ class Prover:
 
     # ---- what is asked
 
-    def value(self, output: int) -> Proof:
-        """The value of ``output`` itself."""
-        return self.number(output, output)
+    def value(self, output: int, *, bounds: bool = True) -> Proof:
+        """The value of ``output`` itself; without ``bounds`` what rounding does to it is not looked into."""
+        return self.number(output, output, bounds=bounds)
 
     def gradient(self, output: int, wrt: Sequence[int]) -> list[Proof]:
         """The derivatives of ``output`` with respect to each variable node."""
@@ -145,7 +145,7 @@ class Prover:
         """The variables that the taken part of ``output`` looks at."""
         return set(wrt).intersection(self.path(output).nodes)
 
-    def number(self, node: int, output: int) -> Proof:
+    def number(self, node: int, output: int, *, bounds: bool = True) -> Proof:
         """The proof of a number that is smooth at the point: an output's value, or a derivative of ``output``."""
         value = self.balls.value(node, ACCURACY)
         if isinstance(value, (Undefined, Unknown)):
@@ -153,8 +153,8 @@ class Prover:
         if isinstance(value, Truth):
             raise TypeError("a condition is no number")
         if not is_writable(value):
-            return Proof("undecided", reason=self._placed("beyond 10**(10**15) in size, or below its inverse", output))
-        effect = self.rounding.effect(node, self.path(output).nodes)
+            return Proof("undecided", reason=self._placed("too large or too small to be written", output))
+        effect = self.rounding.effect(node, self.path(output).nodes) if bounds else Effect()
         return Proof("smooth", decimal(value), effect=effect, node=node)
 
     def refusal(self, value: Undefined | Unknown) -> Proof:

@@ -51,9 +51,13 @@ class Entry:
             return None
         from decimal import Context, Decimal
 
+        from jacli.text import to_decimal
+
         # Operands of a decimal subtraction are taken exactly, however long they are or far apart: only the result
         # is rounded. A fraction would write out 10**exponent.
-        return float(Context(prec=50, Emax=10**17, Emin=-(10**17)).subtract(Decimal(self.value), Decimal(self.exact)))
+        return float(
+            Context(prec=50, Emax=10**17, Emin=-(10**17)).subtract(Decimal(self.value), to_decimal(self.exact))
+        )
 
 
 @dataclass(frozen=True, slots=True)

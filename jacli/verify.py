@@ -6,6 +6,7 @@ The truth is a ``Proof``; what torch or SymPy believe at a kink plays no part.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
@@ -17,6 +18,7 @@ from jacli.prove import Proof, Prover, double
 from jacli.readings.balls import exact
 from jacli.readings.exact import NoValueError, UnsureError, compute
 from jacli.readings.tape import Tape
+from jacli.text import to_decimal
 
 __all__ = [
     "Proof",
@@ -37,6 +39,14 @@ INPUT_FACTOR = 4
 #: Library functions are good to a few units in the last place, and add up in another order.
 OPERATIONS_FACTOR = 16
 
+#: Where rounding the typed numbers moves a number by more than this, relative to it, no agreement is left to speak of.
+_SHARED = Decimal("1e-3")
+
+#: Half the distance between zero and its neighbour: no double is nearer to the truth.
+_NEAREST = Decimal(2.0**-1074) / 2
+
+_LARGEST = sys.float_info.max
+
 _CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
@@ -55,15 +65,24 @@ def judge(value: float, proof: Proof, rtol: float = 1e-9, atol: float = 0.0) -> 
     bound = proof.input_bound
     if not math.isfinite(value):
         return (*_not_finite(value, proof), bound)
-    true = Decimal(proof.exact)
+    true = to_decimal(proof.exact)
     off = _CONTEXT.subtract(Decimal(value), true).copy_abs()
-    if off <= _CONTEXT.multiply(Decimal(rtol), true.copy_abs()) + Decimal(atol) or off <= Decimal(INPUT_FACTOR * bound):
+    if off <= _CONTEXT.multiply(Decimal(rtol), true.copy_abs()) + Decimal(atol) or off <= _NEAREST:
+        return "agree", None, bound
+    if off <= INPUT_FACTOR * Decimal(bound) and not _swamped(true, bound):
         return "agree", None, bound
     return (*_off(value, proof, true, off), bound)
 
 
+def _swamped(true: Decimal, bound: float) -> bool:
+    """Rounding the typed numbers leaves next to nothing of the true value (of 1, where it is zero)."""
+    return Decimal(bound) > _CONTEXT.multiply(_SHARED, true.copy_abs() or Decimal(1))
+
+
 def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, str]:
     """The verdict on a finite float that is too far from the truth."""
+    if off <= INPUT_FACTOR * Decimal(proof.input_bound):
+        return "rounding", f"{_moving(proof)}: {_surviving(true, off)}"
     if off <= OPERATIONS_FACTOR * Decimal(proof.operations_bound):
         place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
         return "rounding", f"{_surviving(true, off)}: rounding in doubles loses the others{place}"
@@ -72,6 +91,11 @@ def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, 
     if proof.at_switch:
         return "rounding", f"{proof.reason}; torch returned {_word(value)}, the slope of one side's formula there"
     return "disagree", f"torch returned {_word(value)}, nothing explains the difference from {proof.exact}"
+
+
+def _moving(proof: Proof) -> str:
+    size = "beyond the range of doubles" if proof.input_bound >= _LARGEST else f"by about {proof.input_bound:.1e}"
+    return f"rounding the typed numbers to doubles moves this number {size}"
 
 
 def _surviving(true: Decimal, off: Decimal) -> str:
@@ -87,6 +111,12 @@ def _not_finite(value: float, proof: Proof) -> tuple[str, str]:
         return "rounding", _leaving(value, proof)
     if proof.at_switch:
         return "rounding", f"{proof.reason}; {returned}"
+    true = to_decimal(proof.exact or "0")
+    if _swamped(true, proof.input_bound):
+        return "rounding", f"{_moving(proof)}; {returned}"
+    if _swamped(true, proof.operations_bound):
+        place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
+        return "rounding", f"rounding in doubles loses all digits{place}; {returned}"
     return "disagree", f"{returned}, and nothing explains it: the true value is {proof.exact}"
 
 
@@ -102,9 +132,9 @@ def _word(value: float) -> str:
 # ---- proofs, one call each
 
 
-def prove_value(tape: Tape, output: int) -> Proof:
-    """The value of an output."""
-    return _prover(tape).value(output)
+def prove_value(tape: Tape, output: int, *, bounds: bool = True) -> Proof:
+    """The value of an output, with what rounding does to it unless nobody will ask."""
+    return _prover(tape).value(output, bounds=bounds)
 
 
 def prove_gradient(tape: Tape, output: int, wrt: Sequence[int]) -> list[Proof]:

@@ -23,6 +23,7 @@ from jacli.readings.balls import Balls
 from jacli.readings.decimals import DIGITS
 from jacli.readings.substituted import Substituted
 from jacli.result import STATUSES, Entry
+from jacli.text import to_decimal
 
 #: How many operations forward mode and the differences may take: some seconds, for a dual number is slow.
 MOST_FORWARD = 100_000
@@ -266,7 +267,7 @@ def _radius(exact: str | None) -> str | None:
     """One unit of the last of the digits that are shown: rounding to them is half of it, the ball is narrower."""
     if exact is None or exact == "0":
         return exact
-    return f"1e{Decimal(exact).adjusted() - DIGITS + 1}"
+    return f"1e{to_decimal(exact).adjusted() - DIGITS + 1}"
 
 
 # ---- who is to blame
@@ -369,7 +370,7 @@ def _told(said: Witness, name: str) -> float | str | None:
 
 
 def _same(a: str, b: str) -> bool:
-    x, y = Decimal(a), Decimal(b)
+    x, y = to_decimal(a), to_decimal(b)
     return _CONTEXT.subtract(x, y).copy_abs() <= _CONTEXT.multiply(_SAME, max(x.copy_abs(), y.copy_abs()))
 
 

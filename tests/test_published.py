@@ -18,6 +18,9 @@ PROBLEMS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitl
 #: Tags of problems where a double evaluation is expected to be visibly wrong.
 HARD = {"cancellation", "overflow", "removable-singularity"}
 
+#: Those of them whose Jacobian doubles get right all the same.
+HARMLESS = {"dyn-e5", "dyn-unicycle-velocity-model", "dyn-edge-rump"}
+
 #: Problems that torch cannot get right in the order typed, and why.
 BEYOND_DOUBLES = {
     "dyn-edge-smooth-at-zero": "0 times infinity inside sqrt(x**4): autograd gives nan",
@@ -50,14 +53,14 @@ def test_every_entry(problem: dict[str, Any]) -> None:
     rows = result.block("jacobian").rows
     assert "disagree" not in {entry.status for row in rows for entry in row}
     if HARD & set(problem["tags"]):
-        assert result.verdict != "agree" or problem["id"] in ("dyn-e5", "dyn-unicycle-velocity-model")
+        assert result.verdict != "agree" or problem["id"] in HARMLESS
         return
     for row, truths in zip(rows, problem["jacobian"], strict=True):
         scale = max(abs(Decimal(truth)) for truth in truths)
         for entry, truth in zip(row, truths, strict=True):
             check(problem, entry, truth, scale)
     if problem["id"] not in BEYOND_DOUBLES:
-        assert result.verdict == "agree"
+        assert {entry.status for row in rows for entry in row} == {"agree"}
 
 
 def check(problem: dict[str, Any], entry: Entry, truth: str, scale: Decimal) -> None:

@@ -14,8 +14,8 @@ from typing import Any, TypeGuard
 
 from flint import arb, ctx, fmpq
 
-from jacli.readings.exact import Angle, NoValueError, Number, Truth, UnsureError, compute
-from jacli.readings.tape import Tape
+from jacli.readings.exact import Angle, NoValueError, Number, Truth, UnsureError, ball, compute
+from jacli.readings.tape import Op, Tape
 
 #: Bits of precision that are tried in turn.
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
@@ -125,7 +125,9 @@ class Point:
     def _computed(self, node: int, given: Sequence[Any]) -> Known:
         op, args, value = self.tape.ops[node]
         try:
-            return compute(op, given, value)
+            found = compute(op, given, value)
+            cancelled = op in ("add", "sub") and type(found) is arb and found.contains(0)
+            return (self._complement(op, args) if cancelled else None) or found
         except NoValueError as error:
             return Undefined(node, str(error))
         except UnsureError as unsure:
@@ -139,11 +141,35 @@ class Point:
                 return Unknown(node, first, second)
             return given[0] if op in ("max", "min") else compute(op, (_ZERO, _ZERO))
 
+    def _complement(self, op: str, args: tuple[int, ...]) -> arb | None:
+        """A complement such as 1 + erf(u) by its own function: at u = -700 no precision could tell it from 0."""
+        ops = self.tape.ops
+        sign = 1 if op == "add" else -1
+        for one, other, outer, inner in ((*args, 1, sign), (*args[::-1], sign, 1)):
+            if ops[one] == _ONE:  # outer*(1 ± f(u))
+                name, of, _ = ops[other]
+                if name == "pow" and ops[of[0]].op == "tanh" and ops[of[1]] == _TWO:
+                    name, of = "tanh**2", ops[of[0]].args
+                if name in _COMPLEMENTS:
+                    return outer * _COMPLEMENTS[name](ball(self.values[of[0]]), outer * inner)
+        return None
+
     def _selected(self, node: int) -> Known:
         taken = branch(self.tape.ops[node].args, self.values.__getitem__)[1]
         if taken is None:
             return Undefined(node, "no case of the Piecewise holds here")
         return self.values[taken] if isinstance(taken, int) else taken
+
+
+_ONE, _TWO = Op("number", (), 1), Op("number", (), 2)
+
+#: 1 plus (or minus: the sign) a function of u, where that can be close to 0.
+_COMPLEMENTS: dict[str, Callable[[arb, int], arb]] = {
+    "erf": lambda u, sign: (-sign * u).erfc(),
+    "erfc": lambda u, _: u.erf(),
+    "tanh": lambda u, sign: 2 / (1 + (-2 * sign * u).exp()),
+    "tanh**2": lambda u, _: 1 / u.cosh() ** 2,
+}
 
 
 def branch(

@@ -25,42 +25,35 @@ _CONTEXT = _context(DIGITS)
 
 def decimal(value: Number, digits: int = DIGITS) -> str:
     """The number with 20 significant digits (or as many as asked for), or all of them if they are fewer."""
-    return written(_decimal(value, digits), digits)
+    if type(value) is fmpq:
+        return written(_context(digits).divide(Decimal(int(value.p)), Decimal(int(value.q))), digits)
+    with ctx.workprec(_WIDER):
+        middle, _, exponent = ball(value).mid_rad_10exp(digits + 5)
+    return written(Decimal(int(middle)), digits, int(exponent))
 
 
-def written(number: Decimal, digits: int = DIGITS) -> str:
-    """A decimal without trailing zeros; with an exponent where it is far from 1."""
+def written(number: Decimal, digits: int = DIGITS, power: int = 0) -> str:
+    """``number*10**power`` without trailing zeros; with an exponent where it is far from 1."""
     number = number.normalize(_CONTEXT if digits == DIGITS else _context(digits))
     if not number:
         return "0"
     sign, figures, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise TypeError("a decimal that is not finite")
-    size = len(figures) + exponent - 1
+    size = len(figures) + exponent + power - 1
     if -7 <= size < DIGITS + 1:
-        return format(number, "f")
+        return format(number.scaleb(power), "f")
     text = "".join(map(str, figures))
     mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
     return f"{'-' if sign else ''}{mantissa}e{'+' if size > 0 else '-'}{abs(size):02d}"
 
 
 def is_writable(value: Number) -> bool:
-    """Whether the number's exponent can itself be written (in 15 digits)."""
-    return type(value) is not arb or (abs(value) < _LONGEST and abs(value) > 1 / _LONGEST)
+    """Whether the number's exponent can itself be written (in some 600 digits)."""
+    return type(value) is not arb or int(value.mid().man_exp()[1]).bit_length() <= _LONGEST_EXPONENT
 
 
-_LONGEST = arb(10) ** arb(10**15)
-
-
-def _decimal(value: Number, figures: int) -> Decimal:
-    if type(value) is fmpq:
-        return _context(figures).divide(Decimal(int(value.p)), Decimal(int(value.q)))
-    with ctx.workprec(_WIDER):
-        middle, _, exponent = ball(value).mid_rad_10exp(figures + 5)
-    return Decimal(int(middle)).scaleb(int(exponent), _WIDE)
-
-
-_WIDE = Context(prec=10 * DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_LONGEST_EXPONENT = 2048
 
 
 def nearest(value: Number) -> float | None:

@@ -35,7 +35,7 @@ _PRECISION = 64
 _CLEAR = 0.01
 _NEGLIGIBLE = 1e-13
 
-_TYPED = frozenset(("number", "variable", "pi", "E"))
+_TYPED = frozenset(("number", "pi", "E"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,7 @@ class Rounding:
         leaves, worst = self._leaving_path(path)
         if leaves != "overflow":
             leaves, worst = max((leaves, worst), self._leaving(order), key=lambda found: _GRAVITY.index(found[0]))
-        if worst is None and any(shares):
-            worst = order[max(range(len(order)), key=shares.__getitem__)]
+        worst = self._worst(order, shares) if worst is None else worst
         return Effect(
             min(inputs, _LARGEST),
             min(sum(shares), _LARGEST),
@@ -92,6 +91,12 @@ class Rounding:
             None if worst is None else self.tape.source(worst),
             leaves,
         )
+
+    def _worst(self, order: Sequence[int], shares: Sequence[float]) -> int | None:
+        """The node whose rounding matters most; a coordinate that is a double itself only where nothing else does."""
+        lossy = [(share, node) for share, node in zip(shares, order, strict=True) if share]
+        computed = [(share, node) for share, node in lossy if self.tape.ops[node].op != "variable"]
+        return max(computed or lossy, default=(0.0, None))[1]
 
     def _leaving_path(self, path: Sequence[int]) -> tuple[str | None, int | None]:
         """The same for a path, kept while results of one path are asked for."""
@@ -144,7 +149,8 @@ class Rounding:
             with ctx.workprec(precision):
                 shares = self._swept(node, order, point.values)
             inputs = sum((share for share, counts in zip(shares, typed, strict=True) if counts), arb(0))
-            if inputs.is_finite() and inputs.rad() <= _CLEAR * inputs.mid() + _NEGLIGIBLE * abs(self._float(node)):
+            room = _NEGLIGIBLE * abs(self._float(node))
+            if _known(inputs, _CLEAR, room) and _known(sum(shares, arb(0)), 1, room):
                 break
         return [_finite(share) for share in shares]
 
@@ -213,7 +219,9 @@ class Rounding:
         if op == "variable":
             value = self._number(node)
             return value is not None and not is_double(value)
-        return op in _TYPED or (op in ("neg", "div") and all(self.tape.ops[arg].op == "number" for arg in args))
+        if op in ("neg", "div"):
+            return all(self.tape.ops[arg].op == "number" and self._typed(arg) for arg in args)
+        return op in _TYPED and self.tape.constant(node) not in self.tape.defined
 
     def _slopes(self, node: int) -> list[tuple[int, float]]:
         """The arguments that a node is made of, each with the node's derivative by it."""
@@ -292,6 +300,10 @@ def _clear(number: Number) -> float:
 
 
 _SURE, _SMALL = 16, 1e-30
+
+
+def _known(bound: arb, relative: float, absolute: float) -> bool:
+    return bool(bound.is_finite() and bound.rad() <= relative * abs(bound.mid()) + absolute)
 
 
 def as_float(value: Number) -> float:

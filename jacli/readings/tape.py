@@ -44,12 +44,15 @@ class Tape:
     """Operations, the place in the text each came from, and what the variables are bound to.
 
     ``bound`` maps a variable's node to the node of its exact value (a constant expression on the same tape).
+    ``defined`` holds the constants that nobody typed, a definition or a formula of the table having brought them
+    in: sizes of numbers, and ``pi`` and ``E``.
     """
 
     text: str = ""
     ops: list[Op] = field(default_factory=list)
     spans: list[Span | None] = field(default_factory=list)
     bound: dict[int, int] = field(default_factory=dict)
+    defined: set[int | Fraction | str] = field(default_factory=set)
     _index: dict[Op, int] = field(default_factory=dict)
     _here: Span | None = None
 
@@ -65,12 +68,24 @@ class Tape:
 
     def copy(self) -> Tape:
         """The same operations, free to grow and to be bound otherwise."""
-        return Tape(self.text, list(self.ops), list(self.spans), dict(self.bound), dict(self._index))
+        return Tape(self.text, list(self.ops), list(self.spans), dict(self.bound), set(self.defined), dict(self._index))
 
     def number(self, value: int | Fraction) -> int:
         """The node of an exact number."""
         whole = value.numerator if value.denominator == 1 else value
         return self.add("number", value=whole)
+
+    def constant(self, node: int) -> int | Fraction | str | None:
+        """The size of a number, ``pi`` or ``E``; None for what is no constant."""
+        op = self.ops[node]
+        if op.op == "number":
+            return abs(op.value)  # type: ignore[no-any-return]
+        return op.op if op.op in ("pi", "E") else None
+
+    def define(self, start: int) -> None:
+        """Note that the operations added since there were ``start`` of them come from the table, and are not typed."""
+        found = (self.constant(node) for node in range(start, len(self.ops)))
+        self.defined.update(constant for constant in found if constant is not None)
 
     def at(self, span: Span | None) -> None:
         """Operations added from now on come from this place."""

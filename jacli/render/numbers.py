@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING
 
+from jacli.text import to_decimal
+
 if TYPE_CHECKING:
     from jacli.result import Entry
 
@@ -20,7 +22,7 @@ def show_exact(text: str | None, digits: int | None = None) -> str:
     """A decimal string (or ``oo``) as it is, or rounded to ``digits`` significant digits; empty where there is none."""
     if text is None or digits is None or text.endswith("oo"):
         return text or ""
-    rounded = Context(prec=digits).plus(Decimal(text))
+    rounded = Context(prec=digits).plus(to_decimal(text))
     fits_a_double = digits <= 15 and abs(rounded.adjusted()) < 300  # then write it just as the float beside it
     return show(float(rounded), digits) if fits_a_double else str(rounded)
 
@@ -38,7 +40,7 @@ def agreeing_digits(entry: Entry) -> str:
         return ""
     if entry.difference == 0:
         return "all"
-    exact, gap = Decimal(entry.exact), Decimal(entry.difference)
+    exact, gap = to_decimal(entry.exact), Decimal(entry.difference)
     return str(max(0, (exact / gap).adjusted())) if exact and gap.is_finite() else "0"
 
 
