@@ -31,10 +31,10 @@ _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": 
 _BINARY = {"+": ("add", 5), "-": ("sub", 5), "*": ("mul", 6), "/": ("div", 6), "@": ("matmul", 6)}
 _UNARY_POWER, _POWER = 7, 8
 _CONDITION_OPS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "true", "false"))
-_CONSTANTS = ("pi", "E")
+CONSTANTS = ("pi", "E")
 _NOT_DECIMAL = re.compile("[xX][0-9a-fA-F]+|[bo][0-9]+")
-_WORDS = frozenset(("and", "or", "not"))
-_REFUSED_WORDS = frozenset(
+CONDITION_WORDS = frozenset(("and", "or", "not"))
+REFUSED_WORDS = frozenset(
     "import from class def return if else elif for while with as assert async await break continue del except finally "
     "global in is nonlocal pass raise try yield exec eval".split()
 )
@@ -128,7 +128,7 @@ class _Parser:
 
     def juxtaposition(self, before: Token, token: Token) -> JacliError:
         left, right = (self.text[t.span.start : t.span.stop] for t in (before, token))
-        if token.text in _REFUSED_WORDS:
+        if token.text in REFUSED_WORDS:
             return JacliError(
                 f"{token.text!r} is not part of the language", token.span, _word_hint(token.text), kind="syntax"
             )
@@ -278,7 +278,7 @@ class _Parser:
     def infix(self, left: int, power: int, start: int) -> int | None:
         """The next operation if it binds tighter than ``power``, else None."""
         token = self.token
-        kind = token.text if token.kind == "name" and token.text in _WORDS else token.kind
+        kind = token.text if token.kind == "name" and token.text in CONDITION_WORDS else token.kind
         if kind in _BINARY:
             return self.binary(left, *_BINARY[kind], power, start)
         if kind == "**" and power <= _POWER:
@@ -313,7 +313,7 @@ class _Parser:
         """``2x`` and ``2(x + 1)``, where nothing else could be meant."""
         number = self.tokens[self.place - 1]
         before = self.tokens[self.place - 2] if self.place > 1 else None
-        if number.kind != "number" or token.text in _REFUSED_WORDS | _WORDS:
+        if number.kind != "number" or token.text in REFUSED_WORDS | CONDITION_WORDS:
             return None
         if token.text.startswith("_") or (number.text == "0" and _NOT_DECIMAL.fullmatch(token.text)):
             raise JacliError("digits are written together, in decimal", number.span.to(token.span), kind="syntax")
@@ -356,7 +356,7 @@ class _Parser:
         if token.kind != "name":
             raise self.unexpected()
         self.advance()
-        if self.token.kind == "(" and token.text not in _CONSTANTS:
+        if self.token.kind == "(" and token.text not in CONSTANTS:
             return self.call(token)
         return self.name(token)
 
@@ -430,7 +430,7 @@ class _Parser:
         while self.at_word("for") or (found and self.token.kind == ","):
             self.advance()
             counter = self.advance()
-            taken = {token.text for token, _, _ in found} | self.names.keys() | self.bound | _REFUSED_WORDS
+            taken = {token.text for token, _, _ in found} | self.names.keys() | self.bound | REFUSED_WORDS
             if counter.kind != "name" or counter.text in taken:
                 raise JacliError("a counter is a name with no other meaning", counter.span, "such as i", kind="name")
             if not self.at_word("in"):
@@ -449,11 +449,11 @@ class _Parser:
         if name in self.names:
             return self.names[name]
         if name not in self.bound:
-            if name in _CONSTANTS:
+            if name in CONSTANTS:
                 return self.add(name, (), token.span)
             if name in ("True", "False", "true", "false"):
                 return self.add(name.lower(), (), token.span)
-            if name in _REFUSED_WORDS:
+            if name in REFUSED_WORDS:
                 raise JacliError(f"{name!r} is not part of the language", token.span, _word_hint(name), kind="syntax")
         if name not in self.variables:
             self.variables[name] = self.add("variable", (), token.span, name)

@@ -32,14 +32,14 @@ _TYPESET = {
 }  # fmt: skip
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
-_NOT_IN_NAMES = "\u00aa\u00b2\u00b3\u00b9\u00ba\u00bc-\u00be\u03c0\u2070-\u2079\u207a-\u207f\U0001d70b"
+NOT_IN_NAMES = "\u00aa\u00b2\u00b3\u00b9\u00ba\u00bc-\u00be\u03c0\u2070-\u2079\u207a-\u207f\U0001d70b"
 
 _TOKEN = re.compile(
     rf"""
     (?P<space>[ \t\r\f\v\u00a0\u2000-\u200b\u202f\u3000\ufeff]+|\#[^\n]*|\\\n)
   | (?P<newline>\n)
   | (?P<number>(?:[0-9]+\.(?!T\b)[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?)
-  | (?P<name>[^\W\d{_NOT_IN_NAMES}][\w]*)
+  | (?P<name>[^\W\d{NOT_IN_NAMES}][\w]*)
   | (?P<transpose>\.T\b)
   | (?P<operator>\*\*|<=|>=|==|!=|//|&&|\|\||[-+*/^@<>=(),;:\[\]{{}}])
   | (?P<power>[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)
@@ -47,7 +47,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_NAME_END = re.compile(rf"[{_NOT_IN_NAMES}]")
+_NAME_END = re.compile(rf"[{NOT_IN_NAMES}]")
 
 _INSTEAD = {
     "'": "quoted strings are not part of the language",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jacli.errors import JacliError, Span
-from jacli.language.parser import _CONSTANTS, _REFUSED_WORDS, _WORDS, exact, read
+from jacli.language.parser import CONDITION_WORDS, CONSTANTS, REFUSED_WORDS, exact, read
 from jacli.language.syntax import Node, Program
 from jacli.language.tokens import tokenize
 from jacli.sparse.family import Family, Ints, Numbers, rebuilt
@@ -27,7 +27,7 @@ _CALLED = re.compile(rf"{WORD}(?=\s*\(|\s*=(?!=)|{WORD})")
 MOST_DEFINING = 100
 
 #: Names that are not variables unless the point binds them.
-_SPECIAL = frozenset(_CONSTANTS) | _WORDS | _REFUSED_WORDS | {"True", "False", "true", "false"}
+_SPECIAL = frozenset(CONSTANTS) | CONDITION_WORDS | REFUSED_WORDS | {"True", "False", "true", "false"}
 
 
 class NotScalar(Exception):

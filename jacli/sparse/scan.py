@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jacli.errors import JacliError, Span
-from jacli.language.tokens import _NOT_IN_NAMES
+from jacli.language.tokens import NOT_IN_NAMES
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -32,7 +32,7 @@ _WORDS = re.compile(
 )
 _SEPARATORS = re.compile(r"([,;\n])")
 _DEFINES = re.compile(rf"\s*{WORD}\s*=(?!=)")
-_UNUSUAL = re.compile(f"[{_NOT_IN_NAMES}₀₁₂₃₄₅₆₇₈₉]")
+_UNUSUAL = re.compile(f"[{NOT_IN_NAMES}₀₁₂₃₄₅₆₇₈₉]")
 
 
 class Statement(NamedTuple):
