@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.box import SQUARE
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -102,12 +103,12 @@ def draw_table(table: Table, width: int | None) -> Iterator[RenderableType]:
         return
     widths = [max(map(width_of, column)) for column in zip(table.header, *table.rows, strict=True)]
     if width is None:
-        yield _box(table, range(len(widths)))
+        yield _box(table, range(len(widths)), widths)
         return
     if table.formula is not None:  # the only column that rich is allowed to wrap
         widths[table.formula] = min(widths[table.formula], max(NARROWEST_FORMULA, width // 2))
     if all(_box_width([widths[0], other]) <= width for other in widths[1:]):
-        yield from (_box(table, columns) for columns in _blocks(widths, width))
+        yield from (_box(table, columns, _widened(table, columns, widths, width)) for columns in _blocks(widths, width))
     else:
         yield from _records(table)
 
@@ -127,25 +128,41 @@ def _blocks(widths: Sequence[int], width: int) -> Iterator[list[int]]:
     yield block
 
 
-def _box(table: Table, columns: Sequence[int]) -> RichTable:
-    box = RichTable(box=SQUARE, show_edge=True)
+def _widened(table: Table, columns: Sequence[int], widths: Sequence[int], width: int) -> Sequence[int]:
+    """A formula may have the room that the others leave."""
+    if table.formula not in columns or table.formula is None:
+        return widths
+    room = width - _box_width([widths[i] for i in columns if i != table.formula]) - 3
+    whole = max(width_of(row[table.formula]) for row in (table.header, *table.rows))
+    return [*widths[: table.formula], min(whole, room), *widths[table.formula + 1 :]]
+
+
+def _box(table: Table, columns: Sequence[int], widths: Sequence[int]) -> RichTable:
+    """A table of rich's. It gets cells of their full width: to measure and to pad them costs rich most of its time."""
+    box = RichTable(box=SQUARE, padding=0)
     for index in columns:
-        box.add_column(
-            Text(table.header[index]),
-            justify="left" if index in table.words else "right",
-            no_wrap=index != table.formula,
-            overflow="fold",
-        )
+        header = _padded(Text(table.header[index]), widths[index], left=index in table.words)
+        box.add_column(header, no_wrap=index != table.formula, overflow="fold", width=widths[index] + 2)
     for number, row in enumerate(table.rows):
         if table.summary and number == len(table.rows) - table.summary:
             box.add_section()
         summary = number >= len(table.rows) - table.summary
-        box.add_row(*(_cell(table, row, index) for index in columns), style="bold" if summary else None)
+        cells = (_padded(_cell(table, row, i), widths[i], left=i in table.words) for i in columns)
+        box.add_row(*cells, style="bold" if summary else None)
     return box
 
 
 def _cell(table: Table, row: Sequence[str], index: int) -> Text:
     return Text(row[index], style=STYLES[row[index].split()[0]] if index == table.verdict else "")
+
+
+def _padded(cell: Text, width: int, *, left: bool) -> RenderableType:
+    """The cell with a blank on each side; a formula that is too long is for rich to wrap."""
+    blanks = width - cell.cell_len
+    if blanks < 0:
+        return Padding(cell, (0, 1))
+    before, after = (1, 1 + blanks) if left else (1 + blanks, 1)
+    return Text.assemble(" " * before, cell, " " * after)
 
 
 def _records(table: Table) -> Iterator[Text]:

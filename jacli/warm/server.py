@@ -138,7 +138,7 @@ class Pool:
         while True:
             self._fill()
             patience = None if self.busy else max(0.0, last + self.idle - time.monotonic())
-            if len(self.waiting) < _WAITING:
+            if not self.waiting:
                 patience = _BREATH
             ready, _, _ = select.select([self.taken, self.woken], [], [], patience)
             if self.woken in ready and _STOP.intersection(os.read(self.woken, 4096)):
@@ -165,6 +165,8 @@ class Pool:
                 yield int.from_bytes(told, sys.byteorder)
 
     def _fill(self) -> None:
+        if self.busy and len(self.waiting) > _WAITING // 2:
+            return  # the request first: a new worker has much to do, and can wait for the end of that
         with suppress(OSError):  # no memory, or too many processes: later, perhaps
             while len(self.waiting) < _WAITING and len(self.waiting) + len(self.busy) < _MOST:
                 self.waiting.add(self._fork())
