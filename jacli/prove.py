@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 from flint import fmpq
 
@@ -15,6 +17,7 @@ from jacli.readings.adjoint import gradient
 from jacli.readings.balls import ACCURACY, Balls, Known, Undefined, Unknown
 from jacli.readings.decimals import decimal, is_writable, nearest
 from jacli.readings.exact import Truth
+from jacli.readings.excuses import Excuse, excuse
 from jacli.readings.paths import Path, path
 from jacli.readings.rounding import Effect, Rounding
 from jacli.readings.sides import Side, alike, look
@@ -33,6 +36,7 @@ class Proof:
         place: the part of the text that is to blame.
         at_switch: the point is one where the program switches, and a float may follow either side.
         effect: what rounding does to the number in doubles.
+        excuse: what else may explain a float that is far off, looked into when asked.
     """
 
     kind: str
@@ -42,6 +46,7 @@ class Proof:
     place: Span | None = None
     at_switch: bool = False
     effect: Effect = field(default_factory=Effect)
+    excuse: Callable[[], Excuse] | None = field(default=None, repr=False, compare=False)
     node: int | None = field(default=None, repr=False)  # on the prover's tape
 
     @property
@@ -76,6 +81,7 @@ class Prover:
         self.balls = Balls(tape)
         self.rounding = Rounding(self.balls)
         self._paths: dict[int, Path] = {}
+        self._excuses: dict[int, Excuse] = {}
         self._bound = len(tape.bound)
 
     def proves(self, tape: Tape) -> bool:
@@ -97,12 +103,13 @@ class Prover:
         touched = taken.touched(depends, self.tape)
         smooth = gradient(self.balls, taken, output, depends - touched)
         self.balls.values(list(smooth.values()), ACCURACY)
-        return [
+        proofs = [
             self.closely(output, {variable: self.tape.number(1)}) if variable in touched
             else self.number(smooth[variable], output) if variable in smooth
             else ZERO
             for variable in wrt
         ]  # fmt: skip
+        return self._levelled(proofs, taken)
 
     def directional(self, output: int, tangent: Mapping[int, int]) -> Proof:
         """The derivative of ``output`` along a direction: a constant node for each variable node."""
@@ -121,7 +128,9 @@ class Prover:
         if taken.missing or taken.touched(depends, self.tape):
             return [[self.second(output, i, j) if {i, j} <= depends else ZERO for j in wrt] for i in wrt]
         slopes = gradient(self.balls, taken, output, depends)
-        return [self.gradient(slopes[i], wrt) if i in slopes else [ZERO] * len(wrt) for i in wrt]
+        rows = [self.gradient(slopes[i], wrt) if i in slopes else [ZERO] * len(wrt) for i in wrt]
+        level = iter(self._excused(self._levelled([proof for row in rows for proof in row], taken), output))
+        return [[next(level) for _ in wrt] for _ in wrt]
 
     def hvp(self, output: int, wrt: Sequence[int], tangent: Mapping[int, int]) -> list[Proof]:
         """The second derivatives of ``output`` times a direction."""
@@ -130,9 +139,33 @@ class Prover:
         along = {v: t for v, t in tangent.items() if v in depends and self.balls.sign(t) != 0}
         if taken.missing or taken.touched(depends, self.tape):
             return [self._closely_times(output, i, along) if i in depends else ZERO for i in wrt]
-        return self.gradient(self._product(gradient(self.balls, taken, output, along), along), wrt)
+        return self._excused(
+            self.gradient(self._product(gradient(self.balls, taken, output, along), along), wrt), output
+        )
 
     # ---- steps
+
+    def _excused(self, proofs: list[Proof], output: int) -> list[Proof]:
+        """Second derivatives with the excuses of the program itself, rather than those of its slopes."""
+        return [replace(proof, excuse=partial(self.excuse, output)) for proof in proofs]
+
+    def _levelled(self, proofs: list[Proof], taken: Path) -> list[Proof]:
+        """Proofs of a block whose floats come out of factoring a matrix: an entry is as exact as the largest are.
+
+        What is exactly zero, or small, is then a difference of products of the size of the others.
+        """
+        parts = [part for part in self.tape.factored if not set(part.results).isdisjoint(taken.nodes)]
+        if not parts:
+            return proofs
+        unit = 2.0**-53 * max(math.isqrt(len(part.matrix)) for part in parts)
+        sizes = [abs(float(proof.exact)) for proof in proofs if proof.exact is not None]
+        level = max(unit * max(sizes, default=0.0), *(proof.effect.operations for proof in proofs))
+        level = min(level, sys.float_info.max)
+        source = f"{parts[0].name}(…)"
+        return [
+            replace(proof, effect=replace(proof.effect, operations=level, source=proof.effect.source or source))
+            for proof in proofs
+        ]
 
     def path(self, output: int) -> Path:
         """The path that ``output`` takes (kept from call to call)."""
@@ -155,7 +188,14 @@ class Prover:
         if not is_writable(value):
             return Proof("undecided", reason=self._placed("too large or too small to be written", output))
         effect = self.rounding.effect(node, self.path(output).nodes) if bounds else Effect()
-        return Proof("smooth", decimal(value), effect=effect, node=node)
+        return Proof("smooth", decimal(value), effect=effect, excuse=partial(self.excuse, output), node=node)
+
+    def excuse(self, output: int) -> Excuse:
+        """What may explain floats of ``output`` and its derivatives that are far off (kept from call to call)."""
+        found = self._excuses.get(output)
+        if found is None:
+            found = self._excuses[output] = excuse(self.rounding, self.path(output))
+        return found
 
     def refusal(self, value: Undefined | Unknown) -> Proof:
         """Why there is no value."""

@@ -17,6 +17,8 @@ from jacli.errors import JacliError
 from jacli.prove import Proof, Prover, double
 from jacli.readings.balls import exact
 from jacli.readings.exact import NoValueError, UnsureError, compute
+from jacli.readings.excuses import Excuse
+from jacli.readings.rounding import OPERATIONS_FACTOR
 from jacli.readings.tape import Tape
 from jacli.text import to_decimal
 
@@ -35,9 +37,6 @@ __all__ = [
 
 #: A float agrees when it is off by no more than this many times what rounding the typed numbers does.
 INPUT_FACTOR = 4
-
-#: Library functions are good to a few units in the last place, and add up in another order.
-OPERATIONS_FACTOR = 16
 
 #: Where rounding the typed numbers moves a number by more than this, relative to it, no agreement is left to speak of.
 _SHARED = Decimal("1e-3")
@@ -90,7 +89,18 @@ def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, 
         return "rounding", _leaving(value, proof)
     if proof.at_switch:
         return "rounding", f"{proof.reason}; torch returned {_word(value)}, the slope of one side's formula there"
-    return "disagree", f"torch returned {_word(value)}, nothing explains the difference from {proof.exact}"
+    return _unexplained(value, proof, f"nothing explains the difference from {proof.exact}")
+
+
+def _unexplained(value: float, proof: Proof, alarm: str) -> tuple[str, str]:
+    """The verdict on a float that rounding around the point does not explain."""
+    excuse = proof.excuse() if proof.excuse else Excuse()
+    returned = f"torch returned {_word(value)}"
+    if excuse.crossing:
+        return "rounding", f"{excuse.crossing}; {returned}"
+    if excuse.habit:
+        return "disagree", f"{returned}, not {proof.exact}: {excuse.habit}"
+    return "disagree", f"{returned}, {alarm}"
 
 
 def _moving(proof: Proof) -> str:
@@ -117,7 +127,7 @@ def _not_finite(value: float, proof: Proof) -> tuple[str, str]:
     if _swamped(true, proof.operations_bound):
         place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
         return "rounding", f"rounding in doubles loses all digits{place}; {returned}"
-    return "disagree", f"{returned}, and nothing explains it: the true value is {proof.exact}"
+    return _unexplained(value, proof, f"and nothing explains it: the true value is {proof.exact}")
 
 
 def _leaving(value: float, proof: Proof) -> str:

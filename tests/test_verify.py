@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import jacli
 from jacli.verify import Proof, Prover, judge, prove_gradient, prove_value
 from proving import prepare
 
@@ -33,6 +34,14 @@ VERDICTS = [
     ("log(p/(1 - p))", "p=1-1e-17", "p", NAN, "rounding", "typed numbers"),
     ("logit(sigmoid(x))", "x=40", "x", INF, "rounding", "loses all digits, most of them in sigmoid(x)"),
     ("cot(exp(x))", "x=100", "x", -2.69e43, "rounding", "most of them in exp(x)"),
+    ("Mod(x, 0.1)*y", "x=0.9,y=2", "y", 0.09999999999999998, "rounding", "Mod(x, 0.1) switches within rounding"),
+    ("Mod(x, 0.1)*y", "x=0.9+1e-25,y=2", "y", 0.09999999999999998, "rounding", "Mod(x, 0.1) switches within rounding"),
+    ("Mod(x, 0.1)*y", "x=0.95,y=2", "y", 0.09999999999999998, "disagree", ""),
+    ("Mod(x, 0.5)*y", "x=1,y=2", "y", 0.5, "disagree", ""),
+    ("max(0.3*x, (0.1 + 0.2)*x + 1e-30*y)", "x=1,y=1", "y", 0.0, "rounding", "switches within rounding"),
+    ("where(0.1*x + 0.2 > 0.3, 5*y, y)", "x=1,y=1", "y", 5.0, "rounding", "switches within rounding"),
+    ("where(0.1*x + 0.2 > 0.3 + 1e-30, 5*y, y)", "x=1,y=1", "y", 5.0, "rounding", "switches within rounding"),
+    ("acosh(x)", "x=1e200", "x", 0.0, "rounding", "the derivative of acosh(x) is too large for doubles"),
     ("legendre(300, x)", "x=0.3", "x", 6.504672679343075, "agree", ""),
     ("legendre(9, x)", "x=0.3", "x", -1.2, "disagree", ""),
     ("laguerre(9, x)", "x=0.3", "x", -5.0, "disagree", ""),
@@ -86,6 +95,27 @@ def test_tolerances_are_used() -> None:
     assert judge(6.1, proof, rtol=0.1)[0] == "agree"
     assert judge(6.1, proof, atol=0.2)[0] == "agree"
     assert judge(6.0 + 1e-12, proof, rtol=0.0)[0] == "disagree"
+
+
+def test_the_habits_of_torch_are_named() -> None:
+    status, reason, _ = judge(0.0, prepare("x**y", "x=2,y=0").hessian()[0][1])
+    assert status == "disagree"
+    assert "0.5: torch takes the slope of a power with exponent 0 for a constant 0" in (reason or "")
+    singular = jacli.jacobian("det(a)", "a=[[1,2],[2,4]]").blocks[0].rows[0]
+    assert {entry.status for entry in singular} == {"disagree"}
+    assert all("singular" in (entry.reason or "") for entry in singular)
+
+
+@pytest.mark.parametrize("matrix", ["[[1,2,3],[4,5,6],[7,8,10]]", "[[1e6,2,3],[4,5e-3,6],[7,8,1/3]]"])
+def test_factoring_a_matrix_loses_digits_of_the_largest_entry(matrix: str) -> None:
+    for result in (
+        jacli.hessian("det(a)", f"a={matrix}"),
+        jacli.jacobian("inv(a)", f"a={matrix}"),
+        jacli.jacobian("solve(a, [1, 0, 2])", f"a={matrix}"),
+    ):
+        assert {entry.status for row in result.blocks[0].rows for entry in row} <= {"agree", "rounding"}
+    proof = prepare("x*y - z", "x=2,y=3,z=6").gradient()["z"]
+    assert judge(-1.0000001, proof)[0] == "disagree"
 
 
 # ---- bounds

@@ -180,7 +180,7 @@ HYPERBOLIC = (
     _unary(
         "acosh",
         "inverse hyperbolic cosine",
-        "1/(sqrt(x - 1)*sqrt(x + 1))",
+        "1/sqrt(x**2 - 1)",
         at="2",
         domain="x >= 1",
         aliases=("arccosh",),

@@ -84,7 +84,7 @@ def _of_power_zero(balls: Balls, args: tuple[int, ...], slope: int) -> int:
     """
     tape = balls.tape
     base, exponent = args
-    if not any(tape.ops[node].op == "variable" for node in tape.needed((exponent,))):
+    if not tape.varies(exponent):
         return tape.number(0)
     if balls.sign(base) != 0:
         return slope

@@ -173,7 +173,7 @@ _COMPLEMENTS: dict[str, Callable[[arb, int], arb]] = {
 
 
 def branch(
-    args: Sequence[int], value: Callable[[int], Known]
+    args: tuple[int, ...], value: Callable[[int], Known]
 ) -> tuple[tuple[int, ...], int | Undefined | Unknown | None]:
     """The conditions that a ``select`` looks at, and the node they lead to, or why to none (None: no case holds)."""
     pairs = len(args) // 2

@@ -52,11 +52,12 @@ class UnsureError(Exception):
 
 def ball(value: Any) -> arb:
     """The number as a ball at the present precision."""
-    if type(value) is fmpq:
+    if isinstance(value, fmpq):
         return arb(value)
-    if type(value) is Angle:
+    if isinstance(value, Angle):
         return arb.pi() * arb(value.turns)
-    return value
+    number: arb = value
+    return number
 
 
 def short(value: fmpq) -> fmpq | arb:
@@ -76,9 +77,9 @@ def is_zero(value: object) -> bool:
 
 def sign(value: Number, position: int = 0) -> int:
     """-1, 0 or 1, or UnsureError about the argument at ``position``."""
-    if type(value) is fmpq:
+    if isinstance(value, fmpq):
         return (value > 0) - (value < 0)
-    if type(value) is Angle:
+    if isinstance(value, Angle):
         return 1 if value.turns > 0 else -1
     if value > 0:
         return 1
@@ -116,9 +117,9 @@ _HALF_BALL = arb("0.5")
 
 def whole(value: Number, position: int = 0) -> int | None:
     """The value as an integer, None when it certainly is not one, or UnsureError."""
-    if type(value) is fmpq:
+    if isinstance(value, fmpq):
         return int(value.p) if value.q == 1 else None
-    if type(value) is Angle:
+    if isinstance(value, Angle):
         return None  # pi is irrational
     if not value.is_finite():
         raise UnsureError
@@ -203,7 +204,8 @@ def _whole_power(a: Number, n: fmpz) -> Number:
         raise NoValueError("division by zero (0 to a negative power)")
     if type(a) is fmpq:
         if a.height_bits() <= 1 or a.height_bits() * abs(n) <= MOST_BITS:  # 0, 1 and -1 never grow
-            return a ** int(n if a.height_bits() > 1 else n % 2 or 2)
+            power: fmpq = a ** int(n if a.height_bits() > 1 else n % 2 or 2)
+            return power
         if a < 0:
             return _neg(_whole_power(-a, n)) if n % 2 else _whole_power(-a, n)
     if n == 1:

@@ -18,9 +18,10 @@ from jacli.functions import ROWS
 from jacli.language.parser import read
 from jacli.language.shapes import COUNTED
 from jacli.language.syntax import Node, Program
-from jacli.readings.tape import PRIMITIVES, Tape
+from jacli.readings.tape import PRIMITIVES, Factored, Tape
 from jacli.result import entry_names
 
+_FACTORING = frozenset(("det", "inv", "solve"))
 _LEAVES = frozenset(("number", "pi", "E", "true", "false"))
 
 
@@ -225,7 +226,10 @@ def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
         return _stack(args)
     row = ROWS.get(op)
     if row is not None and row.kind == "array" and row.entries is not None:
-        return row.entries(*map(_as_array, args), *node.value)
+        result = row.entries(*map(_as_array, args), *node.value)
+        if op in _FACTORING:
+            tape.factored.append(Factored(op, _nodes(tape, args[0]), _nodes(tape, result)))
+        return result
     if op in ("max", "min") and len(args) == 1:
         return _folded(tape, op, args[0])
     return _elementwise(lambda *nodes: call(tape, op, nodes, node.value or ()), tape, args)

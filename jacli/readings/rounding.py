@@ -31,6 +31,10 @@ _LARGEST = 1.7976931348623157e308
 #: Bits for slopes that become doubles.
 _PRECISION = 64
 
+#: How far rounding may move a number, in units of its bound, before it explains nothing: library functions are good
+#: to a few units in the last place, and add up in another order.
+OPERATIONS_FACTOR = 16
+
 #: A bound need not be known better than this, relative to itself or to the number it is about.
 _CLEAR = 0.01
 _NEGLIGIBLE = 1e-13
@@ -70,6 +74,8 @@ class Rounding:
         self._errors: dict[int, float] = {}
         self._scanned = 0
         self._found: set[int] = set()
+        self._factored = 0
+        self._nearby: dict[int, float] = {}
         self._path: Sequence[int] = ()
         self._left: tuple[str | None, int | None] = (None, None)
         self._cached: dict[int, list[tuple[int, float]]] = {}
@@ -78,19 +84,28 @@ class Rounding:
         """What rounding does to ``node``, which belongs to a result that takes ``path``."""
         order = self.tape.needed((node,))
         typed = [self._typed(n) for n in order]
-        shares = self._shares(node, order, typed) or self._wide_shares(node, order, typed)
+        shares, factoring = self._shares(node, order, typed) or self._wide_shares(node, order, typed)
         inputs = sum(share for share, counts in zip(shares, typed, strict=True) if counts)
         leaves, worst = self._leaving_path(path)
         if leaves != "overflow":
             leaves, worst = max((leaves, worst), self._leaving(order), key=lambda found: _GRAVITY.index(found[0]))
         worst = self._worst(order, shares) if worst is None else worst
+        source = None if worst is None else self.tape.source(worst)
+        if leaves and source and worst not in set(path):  # the typed operation itself may well be small
+            source = f"the derivative of {source}"
         return Effect(
             min(inputs, _LARGEST),
-            min(sum(shares), _LARGEST),
+            min(sum(shares) + factoring, _LARGEST),
             None if worst is None else self.tape.spans[worst],
-            None if worst is None else self.tape.source(worst),
+            source,
             leaves,
         )
+
+    def moves(self, node: int) -> float:
+        """How far a node's value in doubles may be from the truth; 0 where doubles hold everything that it needs."""
+        if not any(self._inexact(each) for each in self.tape.needed((node,))):
+            return 0.0
+        return OPERATIONS_FACTOR * self.effect(node).operations
 
     def _worst(self, order: Sequence[int], shares: Sequence[float]) -> int | None:
         """The node whose rounding matters most; a coordinate that is a double itself only where nothing else does."""
@@ -115,12 +130,15 @@ class Rounding:
                 small = node
         return (None, None) if small is None else ("underflow", small)
 
-    def _shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> list[float] | None:
-        """How far the rounding of each node in ``order`` moves ``node``; None where doubles cannot tell."""
+    def _shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> tuple[list[float], float] | None:
+        """How far the rounding of each node in ``order`` moves ``node``, and what factoring matrices adds.
+
+        None where doubles cannot tell.
+        """
         weight = {node: 1.0}
         doubt = {node: 0.0}  # how far the weights themselves may be off, in units of rounding
         shares = [0.0] * len(order)
-        unclear = 0.0
+        unclear = factoring = 0.0
         for k in range(len(order) - 1, -1, -1):
             here = order[k]
             factor = weight.get(here)
@@ -128,38 +146,41 @@ class Rounding:
                 continue
             error, off = self._error(here), doubt[here]
             shares[k] = error * abs(factor)
+            factoring += self._factoring(here) * abs(factor)
             if typed[k]:
                 unclear += error * off
             for arg, slope in self._slopes(here):
                 term = factor * slope
                 weight[arg] = weight.get(arg, 0.0) + term
                 doubt[arg] = doubt.get(arg, 0.0) + off * abs(slope) + 3 * abs(term)
-        if not math.isfinite(sum(shares)):
+        if not math.isfinite(sum(shares) + factoring):
             return None
         inputs = sum(share for share, counts in zip(shares, typed, strict=True) if counts)
         clear = unclear * _UNIT <= max(_CLEAR * inputs, _NEGLIGIBLE * abs(self._float(node)))
-        return shares if clear else None
+        return (shares, factoring) if clear else None
 
-    def _wide_shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> list[float]:
+    def _wide_shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> tuple[list[float], float]:
         """The same in balls, where doubles overflow, underflow or cancel on the way."""
         shares: list[arb] = []
+        factoring = arb(0)
         for precision in PRECISIONS:
             point = self.balls.point(precision)
             point.evaluate((node,))
             with ctx.workprec(precision):
-                shares = self._swept(node, order, point.values)
+                shares, factoring = self._swept(node, order, point.values)
             inputs = sum((share for share, counts in zip(shares, typed, strict=True) if counts), arb(0))
             room = _NEGLIGIBLE * abs(self._float(node))
             if _known(inputs, _CLEAR, room) and _known(sum(shares, arb(0)), 1, room):
                 break
-        return [_finite(share) for share in shares]
+        return [_finite(share) for share in shares], _finite(factoring)
 
-    def _swept(self, node: int, order: Sequence[int], values: Mapping[int, Any]) -> list[arb]:
+    def _swept(self, node: int, order: Sequence[int], values: Mapping[int, Any]) -> tuple[list[arb], arb]:
         def known(node: int) -> Any:
             return self.balls.value(node) if isinstance(values[node], Unknown) else values[node]
 
         weight = {node: arb(1)}
         shares = [arb(0)] * len(order)
+        factoring = arb(0)
         for k in range(len(order) - 1, -1, -1):
             here = order[k]
             factor = weight.get(here)
@@ -167,11 +188,12 @@ class Rounding:
                 continue
             value = known(here)
             if isinstance(value, Number) and self._rounded(here):
-                size = abs(ball(value)) + (1 if here in self._absorbed() else 0)
+                size = abs(ball(value)) + self._lost(here)
                 shares[k] = (size * _UNIT + _SMALLEST) * abs(factor)
+            factoring += self._factoring(here) * abs(factor)
             for arg, slope in self._exact_slopes(here, known):
                 weight[arg] = weight.get(arg, arb(0)) + factor * ball(slope)
-        return shares
+        return shares, factoring
 
     # ---- one node
 
@@ -186,6 +208,23 @@ class Rounding:
             found = self._floats[node] = 0.0 if value is None else _clear(value)
         return found
 
+    def _inexact(self, node: int) -> bool:
+        value = self._number(node)
+        return value is not None and not is_double(value)
+
+    def _factoring(self, node: int) -> float:
+        """How far factoring its matrix moves an entry: libraries give the exact result of a matrix nearby.
+
+        Nearby is a few units of rounding relative to the largest entry (Higham 2002, chapter 9).
+        """
+        if len(self.tape.factored) > self._factored:
+            for part in self.tape.factored[self._factored :]:
+                size = max((abs(self._float(entry)) for entry in part.matrix), default=0.0)
+                error = size * _UNIT * math.isqrt(len(part.matrix))
+                self._nearby.update((entry, max(error, self._nearby.get(entry, 0.0))) for entry in part.matrix)
+            self._factored = len(self.tape.factored)
+        return self._nearby.get(node, 0.0)
+
     def _rounded(self, node: int) -> bool:
         """Doubles do not hold the value. A coordinate counts too: library code rounds what it makes of it."""
         value = self._number(node)
@@ -194,9 +233,17 @@ class Rounding:
     def _error(self, node: int) -> float:
         found = self._errors.get(node)
         if found is None:
-            size = abs(self._float(node)) + (1 if node in self._absorbed() else 0)
+            size = abs(self._float(node)) + self._lost(node)
             found = self._errors[node] = max(size * _UNIT, _SMALLEST) if self._rounded(node) else 0.0
         return found
+
+    def _lost(self, node: int) -> float:
+        """What library code adds to a number on the way, and takes off again, where it computes slopes."""
+        op, args, _ = self.tape.ops[node]
+        if op == "besseli":  # the slope of order 1 is I0(x) - I1(x)/x in torch
+            x = abs(self._float(args[0]))
+            return (1 + abs(self._float(node))) / x if 0 < x < 1 else 0.0
+        return 1.0 if node in self._absorbed() else 0.0
 
     def _absorbed(self) -> set[int]:
         """Exponentials that a 1 is added to or taken from.

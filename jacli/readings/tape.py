@@ -39,13 +39,21 @@ class Op(NamedTuple):
     value: Any = None
 
 
+class Factored(NamedTuple):
+    """A function (det, inv, solve) that libraries compute by factoring a matrix: its entries, and its results."""
+
+    name: str
+    matrix: tuple[int, ...]
+    results: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class Tape:
     """Operations, the place in the text each came from, and what the variables are bound to.
 
     ``bound`` maps a variable's node to the node of its exact value (a constant expression on the same tape).
     ``defined`` holds the constants that nobody typed, a definition or a formula of the table having brought them
-    in: sizes of numbers, and ``pi`` and ``E``.
+    in: sizes of numbers, and ``pi`` and ``E``. ``factored`` tells which entries came out of factoring a matrix.
     """
 
     text: str = ""
@@ -53,6 +61,7 @@ class Tape:
     spans: list[Span | None] = field(default_factory=list)
     bound: dict[int, int] = field(default_factory=dict)
     defined: set[int | Fraction | str] = field(default_factory=set)
+    factored: list[Factored] = field(default_factory=list)
     _index: dict[Op, int] = field(default_factory=dict)
     _here: Span | None = None
 
@@ -68,7 +77,15 @@ class Tape:
 
     def copy(self) -> Tape:
         """The same operations, free to grow and to be bound otherwise."""
-        return Tape(self.text, list(self.ops), list(self.spans), dict(self.bound), set(self.defined), dict(self._index))
+        return Tape(
+            self.text,
+            list(self.ops),
+            list(self.spans),
+            dict(self.bound),
+            set(self.defined),
+            list(self.factored),
+            dict(self._index),
+        )
 
     def number(self, value: int | Fraction) -> int:
         """The node of an exact number."""
@@ -95,6 +112,10 @@ class Tape:
         """The characters that a node came from, or None for one that no text stands for."""
         span = self.spans[node]
         return None if span is None else self.text[span.start : span.stop]
+
+    def varies(self, node: int) -> bool:
+        """Whether a node is made of any variable."""
+        return any(self.ops[each].op == "variable" for each in self.needed((node,)))
 
     def needed(self, roots: Any) -> list[int]:
         """The nodes that ``roots`` depend on, themselves included, in order (bound values are not followed)."""
