@@ -232,16 +232,16 @@ def check(
         JacliError: when the request is wrong, or the function fails.
     """
     if torch is not None:
-        from jacli import foreign
+        from jacli.checks import foreign
 
         return foreign.check(torch, text, at, Tolerance(rtol, atol), vars=vars, wrt=wrt, claim=claim, weights=weights)
     if text is None:
         raise JacliError("an expression is missing", kind="request")
     problem = prepare(text, at, vars=vars, wrt=wrt)
-    from jacli import checking
+    from jacli.checks import check as command
 
     row = None if weights is None else _weights(problem, weights)
-    return checking.check(problem, Tolerance(rtol, atol), row, claim, trials)
+    return command.check(problem, Tolerance(rtol, atol), row, claim, trials)
 
 
 def backward(

@@ -14,10 +14,10 @@ from typing import Any
 from jacli.functions import ROWS
 from jacli.language.syntax import Node, Program
 from jacli.readings import floats
+from jacli.readings.derive import gradient
 from jacli.readings.lowering import call
+from jacli.readings.machine import Machine
 from jacli.readings.tape import Tape
-from jacli.stream.derive import gradient
-from jacli.stream.machine import Machine
 
 
 class NoRule(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import jacli
-from jacli import differences
+from jacli.checks import differences
 from jacli.cli import run
 from jacli.functions import ROWS, TABLE
 from jacli.readings import germs, symbols
@@ -178,7 +178,7 @@ def test_a_torch_operation_with_a_wrong_backward(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_torch_operation_with_a_wrong_forward_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jacli import witnesses
+    from jacli.checks import witnesses
 
     honest = witnesses.forward_column
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jacli.readings import derive
 from jacli.readings.floats import torch
+from jacli.readings.machine import ENLARGED, Machine
 from jacli.readings.tape import Tape
 from jacli.result import STATUSES
-from jacli.stream import derive
 from jacli.stream.autograd import Autograd
-from jacli.stream.machine import ENLARGED, Machine
 from jacli.stream.task import Task
 
 #: What a point's status can be; a point is as bad as its worst entry.

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from jacli.calculus import Exact
-from jacli.claims import Matrix, Written
+from jacli.checks.claims import Matrix, Written
+from jacli.checks.places import SEED, Place, elsewhere, inner_nodes
+from jacli.checks.slips import Matching, Numbers, Slips, View
 from jacli.errors import JacliError
 from jacli.findings import Claim, Claimed
-from jacli.places import SEED, Place, elsewhere, inner_nodes
 from jacli.problem import Problem, Tolerance, row_names
 from jacli.readings.decimals import written as decimal_text
 from jacli.result import Block, Entry
-from jacli.slips import Matching, Numbers, Slips, View
 from jacli.text import to_decimal
 from jacli.verify import INPUT_FACTOR
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
-from jacli.claims import Written
-from jacli.places import Place
+from jacli.checks.claims import Written
+from jacli.checks.places import Place
 
 Numbers = Sequence[Sequence[Decimal | None]]
 

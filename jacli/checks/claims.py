@@ -14,12 +14,12 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+from jacli.checks.places import scalars
 from jacli.errors import JacliError, Span
 from jacli.language.parser import read
 from jacli.language.points import read_point, read_text_file
 from jacli.language.shapes import infer
 from jacli.language.syntax import Program
-from jacli.places import scalars
 from jacli.problem import MOST_OPERATIONS, Problem
 from jacli.readings.lowering import Lowered, TooLarge, run
 from jacli.verify import refuse_absurd

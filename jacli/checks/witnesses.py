@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
-from jacli import differences, verify
+from jacli import verify
 from jacli.calculus import Exact
-from jacli.differences import Slope
+from jacli.checks import differences
+from jacli.checks.differences import Slope
 from jacli.findings import Witness
 from jacli.problem import Problem, Tolerance
 from jacli.readings import floats

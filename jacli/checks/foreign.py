@@ -19,10 +19,11 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from jacli import calculus, differences, verify, witnesses
+from jacli import calculus, verify
 from jacli.autograd import Floats
 from jacli.calculus import Exact
-from jacli.differences import Slope
+from jacli.checks import differences, witnesses
+from jacli.checks.differences import Slope
 from jacli.errors import JacliError, Span
 from jacli.findings import Findings, Witness
 from jacli.language.points import read_names, read_point

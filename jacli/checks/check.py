@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jacli import calculus, witnesses
+from jacli import calculus
 from jacli.calculus import Exact
-from jacli.claims import Matrix, read_claim
+from jacli.checks import witnesses
+from jacli.checks.claims import Matrix, read_claim
+from jacli.checks.judgement import MOST_TRIALS, Asked, fitted, judge
 from jacli.errors import JacliError
 from jacli.findings import Findings
-from jacli.judgement import MOST_TRIALS, Asked, fitted, judge
 from jacli.problem import Problem, Tolerance, Vector, too_long
 from jacli.result import Result
 

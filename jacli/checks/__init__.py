@@ -1,0 +1,1 @@
+"""``jacli check``: witnesses side by side, claims derived by hand, and functions of one's own."""
