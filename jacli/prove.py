@@ -35,6 +35,7 @@ class Proof:
         reason: in words, why there is no plain number, or what happens at the switching point.
         place: the part of the text that is to blame.
         at_switch: the point is one where the program switches, and a float may follow either side.
+        assumed: the number holds if second derivatives are continuous, which is not proved (the reason says so).
         effect: what rounding does to the number in doubles.
         excuse: what else may explain a float that is far off, looked into when asked.
     """
@@ -45,6 +46,7 @@ class Proof:
     reason: str | None = None
     place: Span | None = None
     at_switch: bool = False
+    assumed: bool = False
     effect: Effect = field(default_factory=Effect)
     excuse: Callable[[], Excuse] | None = field(default=None, repr=False, compare=False)
     node: int | None = field(default=None, repr=False)  # on the prover's tape
@@ -334,14 +336,14 @@ class Prover:
     def second(self, output: int, i: int, j: int) -> Proof:
         """The derivative along j of the derivative by i; if that stays on the switch, the other way round.
 
-        Where second derivatives are continuous the two orders agree (Schwarz); the reason says which was taken.
+        Where second derivatives are continuous the two orders agree (Schwarz). That is not proved, and is said.
         """
         proof = self._second(output, i, j)
         if proof.kind != "undecided" or i == j:
             return proof
         other = self._second(output, j, i)
-        words = f"{other.reason}; from the other order of differentiation"
-        return replace(other, reason=words) if other.exact else proof
+        words = f"{other.reason}; not proved in this order of differentiation ({proof.reason}), taken from the other"
+        return replace(other, reason=words, assumed=True) if other.exact else proof
 
     def _second(self, output: int, i: int, j: int) -> Proof:
         first = self.gradient(output, [i])[0]

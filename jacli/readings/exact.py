@@ -204,7 +204,7 @@ def _whole_power(a: Number, n: fmpz) -> Number:
         raise NoValueError("division by zero (0 to a negative power)")
     if type(a) is fmpq:
         if a.height_bits() <= 1 or a.height_bits() * abs(n) <= MOST_BITS:  # 0, 1 and -1 never grow
-            power: fmpq = a ** int(n if a.height_bits() > 1 else n % 2 or 2)
+            power: Number = a ** int(n if a.height_bits() > 1 else n % 2 or 2)
             return power
         if a < 0:
             return _neg(_whole_power(-a, n)) if n % 2 else _whole_power(-a, n)

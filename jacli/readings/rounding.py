@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from flint import arb, ctx, fmpq
 
@@ -61,6 +61,15 @@ class Effect:
     leaves: str | None = None
 
 
+class _Part(NamedTuple):
+    """One node's part: its own rounding, the same where it is typed, what factoring adds, derivatives by arguments."""
+
+    error: float
+    typed: float
+    nearby: float
+    slopes: list[tuple[int, float]]
+
+
 _GRAVITY = (None, "underflow", "overflow")
 
 
@@ -71,35 +80,29 @@ class Rounding:
         self.balls = balls
         self.tape: Tape = balls.tape
         self._floats: dict[int, float] = {}
-        self._errors: dict[int, float] = {}
+        self._parts: dict[int, _Part] = {}
+        self._outside: dict[int, str] = {}  # nodes that leave the range of doubles
         self._scanned = 0
         self._found: set[int] = set()
         self._factored = 0
         self._nearby: dict[int, float] = {}
         self._path: Sequence[int] = ()
         self._left: tuple[str | None, int | None] = (None, None)
-        self._cached: dict[int, list[tuple[int, float]]] = {}
 
     def effect(self, node: int, path: Sequence[int] = ()) -> Effect:
         """What rounding does to ``node``, which belongs to a result that takes ``path``."""
+        self._notice()
         order = self.tape.needed((node,))
-        typed = [self._typed(n) for n in order]
-        shares, factoring = self._shares(node, order, typed) or self._wide_shares(node, order, typed)
-        inputs = sum(share for share, counts in zip(shares, typed, strict=True) if counts)
-        leaves, worst = self._leaving_path(path)
+        inputs, operations, worst = self._swept(node, order) or self._swept_in_balls(node, order)
+        leaves, out = self._leaving_path(path)
         if leaves != "overflow":
-            leaves, worst = max((leaves, worst), self._leaving(order), key=lambda found: _GRAVITY.index(found[0]))
-        worst = self._worst(order, shares) if worst is None else worst
+            leaves, out = max((leaves, out), self._leaving(order), key=lambda found: _GRAVITY.index(found[0]))
+        worst = worst if out is None else out
         source = None if worst is None else self.tape.source(worst)
         if leaves and source and worst not in set(path):  # the typed operation itself may well be small
             source = f"the derivative of {source}"
-        return Effect(
-            min(inputs, _LARGEST),
-            min(sum(shares) + factoring, _LARGEST),
-            None if worst is None else self.tape.spans[worst],
-            source,
-            leaves,
-        )
+        span = None if worst is None else self.tape.spans[worst]
+        return Effect(min(inputs, _LARGEST), min(operations, _LARGEST), span, source, leaves)
 
     def moves(self, node: int) -> float:
         """How far a node's value in doubles may be from the truth; 0 where doubles hold everything that it needs."""
@@ -107,93 +110,100 @@ class Rounding:
             return 0.0
         return OPERATIONS_FACTOR * self.effect(node).operations
 
-    def _worst(self, order: Sequence[int], shares: Sequence[float]) -> int | None:
-        """The node whose rounding matters most; a coordinate that is a double itself only where nothing else does."""
-        lossy = [(share, node) for share, node in zip(shares, order, strict=True) if share]
-        computed = [(share, node) for share, node in lossy if self.tape.ops[node].op != "variable"]
-        return max(computed or lossy, default=(0.0, None))[1]
-
     def _leaving_path(self, path: Sequence[int]) -> tuple[str | None, int | None]:
         """The same for a path, kept while results of one path are asked for."""
         if self._path is not path:
+            for node in path:
+                self._part(node)
             self._path, self._left = path, self._leaving(path)
         return self._left
 
     def _leaving(self, nodes: Sequence[int]) -> tuple[str | None, int | None]:
         """The first operation whose value is too large for doubles, or else too small."""
-        small = None
-        for node in nodes:
-            size = abs(self._float(node))
-            if size > _LARGEST:
-                return "overflow", node
-            if size < _NORMAL and small is None and not is_zero(self._number(node) or _ZERO):
-                small = node
-        return (None, None) if small is None else ("underflow", small)
+        outside = [(self._outside[node], node) for node in nodes if node in self._outside] if self._outside else []
+        large = [found for found in outside if found[0] == "overflow"]
+        return next(iter(large or outside), (None, None))
 
-    def _shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> tuple[list[float], float] | None:
-        """How far the rounding of each node in ``order`` moves ``node``, and what factoring matrices adds.
-
-        None where doubles cannot tell.
-        """
-        weight = {node: 1.0}
-        doubt = {node: 0.0}  # how far the weights themselves may be off, in units of rounding
-        shares = [0.0] * len(order)
-        unclear = factoring = 0.0
-        for k in range(len(order) - 1, -1, -1):
-            here = order[k]
+    def _swept(self, node: int, order: Sequence[int]) -> tuple[float, float, int | None] | None:
+        """The effect of typed numbers, that of all operations, and the worst; None where doubles cannot tell."""
+        parts, weight, worst = self._parts, {node: 1.0}, (0, 0.0, -1)
+        inputs = operations = 0.0
+        typing = False
+        for here in reversed(order):
             factor = weight.get(here)
             if factor is None:
                 continue
-            error, off = self._error(here), doubt[here]
-            shares[k] = error * abs(factor)
-            factoring += self._factoring(here) * abs(factor)
-            if typed[k]:
-                unclear += error * off
-            for arg, slope in self._slopes(here):
-                term = factor * slope
-                weight[arg] = weight.get(arg, 0.0) + term
-                doubt[arg] = doubt.get(arg, 0.0) + off * abs(slope) + 3 * abs(term)
-        if not math.isfinite(sum(shares) + factoring):
+            error, typed, nearby, slopes = parts.get(here) or self._part(here)
+            for arg, slope in slopes:
+                weight[arg] = weight.get(arg, 0.0) + factor * slope
+            if error or nearby:
+                share = error * abs(factor)
+                operations += share + nearby * abs(factor)
+                worst = max(worst, (self._kind(here), share, here)) if share else worst
+            if typed:
+                inputs += typed * abs(factor)
+                typing = True
+        if not math.isfinite(operations) or (typing and not self._is_clear(node, order, weight, inputs)):
             return None
-        inputs = sum(share for share, counts in zip(shares, typed, strict=True) if counts)
-        clear = unclear * _UNIT <= max(_CLEAR * inputs, _NEGLIGIBLE * abs(self._float(node)))
-        return (shares, factoring) if clear else None
+        return inputs, operations, worst[2] if worst[1] else None
 
-    def _wide_shares(self, node: int, order: Sequence[int], typed: Sequence[bool]) -> tuple[list[float], float]:
-        """The same in balls, where doubles overflow, underflow or cancel on the way."""
-        shares: list[arb] = []
-        factoring = arb(0)
+    def _is_clear(self, node: int, order: Sequence[int], weight: Mapping[int, float], inputs: float) -> bool:
+        """Whether the weights, themselves rounded, are good enough to tell the effect of typed numbers."""
+        doubt = {node: 0.0}  # how far they may be off, in units of rounding
+        unclear = 0.0
+        for here in reversed(order):
+            off = doubt.get(here)
+            if off is None:
+                continue
+            _, typed, _, slopes = self._parts[here]
+            unclear += typed * off
+            size = off + 3 * abs(weight[here])
+            for arg, slope in slopes:
+                doubt[arg] = doubt.get(arg, 0.0) + size * abs(slope)
+        return unclear * _UNIT <= max(_CLEAR * inputs, _NEGLIGIBLE * abs(self._float(node)))
+
+    def _kind(self, node: int) -> int:
+        """A coordinate that is a double itself is to blame only where nothing else is."""
+        return 0 if self.tape.ops[node].op == "variable" else 1
+
+    def _swept_in_balls(self, node: int, order: Sequence[int]) -> tuple[float, float, int | None]:
+        """The same where doubles overflow, underflow or cancel on the way."""
+        shares: dict[int, arb] = {}
+        inputs = operations = arb(0)
         for precision in PRECISIONS:
             point = self.balls.point(precision)
             point.evaluate((node,))
             with ctx.workprec(precision):
-                shares, factoring = self._swept(node, order, point.values)
-            inputs = sum((share for share, counts in zip(shares, typed, strict=True) if counts), arb(0))
+                shares, nearby = self._shares(node, order, point.values)
+                inputs = sum((share for here, share in shares.items() if self._parts[here].typed), arb(0))
+                operations = sum(shares.values(), nearby)
             room = _NEGLIGIBLE * abs(self._float(node))
-            if _known(inputs, _CLEAR, room) and _known(sum(shares, arb(0)), 1, room):
+            if _known(inputs, _CLEAR, room) and _known(operations, 1, room):
                 break
-        return [_finite(share) for share in shares], _finite(factoring)
+        lossy = [(self._kind(here), _finite(share), here) for here, share in shares.items() if share != 0]
+        return _finite(inputs), _finite(operations), max(lossy, default=(0, 0.0, None))[2]
 
-    def _swept(self, node: int, order: Sequence[int], values: Mapping[int, Any]) -> tuple[list[arb], arb]:
+    def _shares(self, node: int, order: Sequence[int], values: Mapping[int, Any]) -> tuple[dict[int, arb], arb]:
+        """How far the rounding of each node moves ``node``, and what factoring matrices adds."""
+
         def known(node: int) -> Any:
             return self.balls.value(node) if isinstance(values[node], Unknown) else values[node]
 
         weight = {node: arb(1)}
-        shares = [arb(0)] * len(order)
-        factoring = arb(0)
-        for k in range(len(order) - 1, -1, -1):
-            here = order[k]
+        shares: dict[int, arb] = {}
+        nearby = arb(0)
+        for here in reversed(order):
             factor = weight.get(here)
             if factor is None:
                 continue
             value = known(here)
             if isinstance(value, Number) and self._rounded(here):
                 size = abs(ball(value)) + self._lost(here)
-                shares[k] = (size * _UNIT + _SMALLEST) * abs(factor)
-            factoring += self._factoring(here) * abs(factor)
+                shares[here] = (size * _UNIT + _SMALLEST) * abs(factor)
+            nearby += self._nearby.get(here, 0.0) * abs(factor)
             for arg, slope in self._exact_slopes(here, known):
                 weight[arg] = weight.get(arg, arb(0)) + factor * ball(slope)
-        return shares, factoring
+        return shares, nearby
 
     # ---- one node
 
@@ -212,30 +222,44 @@ class Rounding:
         value = self._number(node)
         return value is not None and not is_double(value)
 
-    def _factoring(self, node: int) -> float:
-        """How far factoring its matrix moves an entry: libraries give the exact result of a matrix nearby.
+    def _part(self, node: int) -> _Part:
+        """What a node adds to the effect on another."""
+        found = self._parts.get(node)
+        if found is None:
+            size = abs(self._float(node))
+            error = max((size + self._lost(node)) * _UNIT, _SMALLEST) if self._rounded(node) else 0.0
+            typed = error if error and self._typed(node) else 0.0
+            found = self._parts[node] = _Part(error, typed, self._nearby.get(node, 0.0), self._slopes(node))
+            if size > _LARGEST:
+                self._outside[node] = "overflow"
+            elif size < _NORMAL and not is_zero(self._number(node) or _ZERO):
+                self._outside[node] = "underflow"
+        return found
+
+    def _notice(self) -> None:
+        """Look at what is new on the tape and changes how far nodes are off."""
+        changed = {*self._absorbed(), *self._factoring()}
+        for node in changed:
+            self._parts.pop(node, None)
+
+    def _factoring(self) -> set[int]:
+        """Entries of matrices that are factored: libraries give the exact result of a matrix nearby.
 
         Nearby is a few units of rounding relative to the largest entry (Higham 2002, chapter 9).
         """
-        if len(self.tape.factored) > self._factored:
-            for part in self.tape.factored[self._factored :]:
-                size = max((abs(self._float(entry)) for entry in part.matrix), default=0.0)
-                error = size * _UNIT * math.isqrt(len(part.matrix))
-                self._nearby.update((entry, max(error, self._nearby.get(entry, 0.0))) for entry in part.matrix)
-            self._factored = len(self.tape.factored)
-        return self._nearby.get(node, 0.0)
+        changed: set[int] = set()
+        for part in self.tape.factored[self._factored :]:
+            size = max((abs(self._float(entry)) for entry in part.matrix), default=0.0)
+            error = size * _UNIT * math.isqrt(len(part.matrix))
+            self._nearby.update((entry, max(error, self._nearby.get(entry, 0.0))) for entry in part.matrix)
+            changed.update(part.matrix)
+        self._factored = len(self.tape.factored)
+        return changed
 
     def _rounded(self, node: int) -> bool:
         """Doubles do not hold the value. A coordinate counts too: library code rounds what it makes of it."""
         value = self._number(node)
         return value is not None and (self.tape.ops[node].op == "variable" or not is_double(value))
-
-    def _error(self, node: int) -> float:
-        found = self._errors.get(node)
-        if found is None:
-            size = abs(self._float(node)) + self._lost(node)
-            found = self._errors[node] = max(size * _UNIT, _SMALLEST) if self._rounded(node) else 0.0
-        return found
 
     def _lost(self, node: int) -> float:
         """What library code adds to a number on the way, and takes off again, where it computes slopes."""
@@ -243,22 +267,24 @@ class Rounding:
         if op == "besseli":  # the slope of order 1 is I0(x) - I1(x)/x in torch
             x = abs(self._float(args[0]))
             return (1 + abs(self._float(node))) / x if 0 < x < 1 else 0.0
-        return 1.0 if node in self._absorbed() else 0.0
+        return 1.0 if node in self._found else 0.0
 
     def _absorbed(self) -> set[int]:
-        """Exponentials that a 1 is added to or taken from.
+        """Exponentials that a 1 is added to or taken from, those found since the last time.
 
         expm1, sigmoid and the like are one operation in torch, which computes their slope from a result that has
         absorbed the 1: what it loses is relative to that.
         """
         ops = self.tape.ops
+        new: set[int] = set()
         for op in ops[self._scanned :]:
             if op.op in ("add", "sub"):
                 one, other = sorted(op.args, key=lambda arg: ops[arg].op == "exp")
                 if ops[other].op == "exp" and ops[one].op == "number" and ops[one].value == 1:
-                    self._found.add(other)
+                    new.add(other)
         self._scanned = len(ops)
-        return self._found
+        self._found |= new
+        return new
 
     def _typed(self, node: int) -> bool:
         """A number as the user typed it (``1/3`` too), which is rounded before anything is computed."""
@@ -272,16 +298,11 @@ class Rounding:
 
     def _slopes(self, node: int) -> list[tuple[int, float]]:
         """The arguments that a node is made of, each with the node's derivative by it."""
-        found = self._cached.get(node)
-        if found is None:
-            op, args, _ = self.tape.ops[node]
-            if op == "mul":
-                found = [(args[0], self._float(args[1])), (args[1], self._float(args[0]))]
-            else:
-                with ctx.workprec(_PRECISION):
-                    found = [(arg, _clear(slope)) for arg, slope in self._exact_slopes(node, self.balls.value)]
-            self._cached[node] = found
-        return found
+        op, args, _ = self.tape.ops[node]
+        if op == "mul":
+            return [(args[0], self._float(args[1])), (args[1], self._float(args[0]))]
+        with ctx.workprec(_PRECISION):
+            return [(arg, _clear(slope)) for arg, slope in self._exact_slopes(node, self.balls.value)]
 
     def _exact_slopes(self, node: int, known: Callable[[int], Any]) -> list[tuple[int, Number]]:
         op, args, value = self.tape.ops[node]
