@@ -34,7 +34,8 @@ def decimal(value: Number, digits: int = DIGITS) -> str:
 
 def written(number: Decimal, digits: int = DIGITS, power: int = 0) -> str:
     """``number*10**power`` without trailing zeros; with an exponent where it is far from 1."""
-    number = number.normalize(_CONTEXT if digits == DIGITS else _context(digits))
+    context = _CONTEXT if digits == DIGITS else _context(digits)
+    number = number.normalize(context)
     if not number:
         return "0"
     sign, figures, exponent = number.as_tuple()
@@ -42,7 +43,7 @@ def written(number: Decimal, digits: int = DIGITS, power: int = 0) -> str:
         raise TypeError("a decimal that is not finite")
     size = len(figures) + exponent + power - 1
     if -7 <= size < DIGITS + 1:
-        return format(number.scaleb(power), "f")
+        return format(number.scaleb(power, context), "f")
     text = "".join(map(str, figures))
     mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
     return f"{'-' if sign else ''}{mantissa}e{'+' if size > 0 else '-'}{abs(size):02d}"
