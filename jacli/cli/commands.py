@@ -61,10 +61,12 @@ RESUME = Option("--resume", "With --points: go on with the interrupted file of -
 CHECK = Option("--check", "Of many points or a large program: prove all, the suspect (suspect), or none.", "WHICH")
 DEVICE = Option("--device", "With --points: cpu or cuda.", "NAME")
 DTYPE = Option("--dtype", "With --points: float64 or float32.", "TYPE")
+ENGINE = Option("--engine", "With --points: local, or dask for Parquet datasets on a cluster.", "NAME")
+SCHEDULER = Option("--scheduler", "With --engine dask: the cluster; otherwise one is started here.", "ADDRESS")
 
 MOST_DENSE = Option("--most-dense", "Entries of a Jacobian, zeros included, beyond which it is sparse (250000).", "N")
 
-POINTS_ONLY = (STRICT, RESUME, CHECK, DEVICE, DTYPE)
+POINTS_ONLY = (STRICT, RESUME, CHECK, DEVICE, DTYPE, ENGINE, SCHEDULER)
 SOURCE = (FILE, EXPR)
 VIEW = (FORMAT, OUTPUT, DIGITS, COLOR, QUIET)
 SERVE = (BACKGROUND, STOP, STATUS, IDLE)

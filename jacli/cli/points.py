@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from jacli.cli import ALL_AGREE, SOME_DO_NOT, streams
 from jacli.cli.commands import CHECK, POINTS_ONLY, Command
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 POINT_FORMATS = {name: FORMATS[name] for name in ("table", "plain", "csv", "tsv", "jsonl", "npy")} | {
     "parquet": Format("parquet", "", binary=True)
 }
-_CHOICES = {"check": ("suspect", "all", "none"), "dtype": ("float64", "float32"), "device": ("cpu", "cuda")}
+_CHOICES = {
+    "check": ("suspect", "all", "none"),
+    "dtype": ("float64", "float32"),
+    "device": ("cpu", "cuda"),
+    "engine": ("local", "dask"),
+}
 
 #: A bad line is shown up to this many characters.
 _SHOWN = 200
@@ -46,6 +51,10 @@ def compute(command: Command, given: Mapping[str, Any]) -> int:
     from jacli.stream.sink import format_of
 
     _check(command, given)
+    if given["engine"] == "dask":
+        from jacli.cli import cluster
+
+        return cluster.compute(command, given)
     asked = given["format"] or format_of(given["output"])
     view = view_of({**given, "format": asked}, POINT_FORMATS)
     text = text_of(command, given)
@@ -69,6 +78,8 @@ def _check(command: Command, given: Mapping[str, Any]) -> None:
     for key, choices in _CHOICES.items():
         if given[key] not in (None, *choices):
             raise JacliError(f"--{key} is {', '.join(choices)}, not {given[key]}", kind="option")
+    if given["scheduler"] is not None and given["engine"] != "dask":
+        raise JacliError("--scheduler goes with --engine dask", kind="option")
     if given["resume"] and given["output"] in (None, "-"):
         raise JacliError("--resume needs the file to go on with", None, "--output FILE", kind="option")
     if given["resume"] and given["output"] == given["points"]:
@@ -91,8 +102,7 @@ def _stream(command: Command, text: str, arguments: Mapping[str, Any], given: Ma
         raise JacliError("--show is for one point", kind="option")
     with closing(open_source(given["points"], len(read(text).variables))) as source:
         task = prepare(command.name, text, source.columns, source.width, **arguments)
-        for remark in _unused(source, task.layout.sources):
-            view.remark(remark)
+        remark_unused(view, source.columns, task)
         return _run(source, task, given, view)
 
 
@@ -108,14 +118,14 @@ def _run(source: Source, task: Task, given: Mapping[str, Any], view: View) -> in
             kept = sink.open(file, resume=bool(given["resume"]))
             run(source, bulk, sink, kept, watch, tally, strict=bool(given["strict"]))
     except ReaderLeftError:
-        return _status(tally)
+        return status(tally)
     except OSError as error:
         raise JacliError(f"cannot write {view.output or 'to standard output'}: {error.strerror}", kind="file") from None
     finally:
         watch.clear()
         signal.signal(signal.SIGTERM, before)
     _conclude(view, tally, source.unit)
-    return _status(tally)
+    return status(tally)
 
 
 def _sink(task: Task, source: Source, tally: Tally, view: View) -> Sink:
@@ -140,9 +150,11 @@ def _bulk(task: Any, given: Mapping[str, Any]) -> Any:
     return Bulk(task, given["check"] or "suspect", given["dtype"] or "float64", device)
 
 
-def _unused(source: Source, sources: tuple[int, ...]) -> list[str]:
-    unused = [name for place, name in enumerate(source.columns or ()) if place not in sources]
-    return [f"not used by the program: {', '.join(unused)}"[:_SHOWN]] if unused else []
+def remark_unused(view: View, columns: Sequence[str] | None, task: Task) -> None:
+    """Say which columns the program does not need."""
+    unused = [name for place, name in enumerate(columns or ()) if place not in task.layout.sources]
+    if unused:
+        view.remark(f"not used by the program: {', '.join(unused)}"[:_SHOWN])
 
 
 def _conclude(view: View, tally: Tally, unit: str) -> None:
@@ -154,7 +166,8 @@ def _conclude(view: View, tally: Tally, unit: str) -> None:
         view.remark(verdict(tally, unit))
 
 
-def _status(tally: Tally) -> int:
+def status(tally: Tally) -> int:
+    """The exit status."""
     return ALL_AGREE if tally.flawless else SOME_DO_NOT
 
 
@@ -223,10 +236,21 @@ def _opened(view: View) -> BinaryIO:
         raise JacliError(f"cannot write {view.output}: {error.strerror}", kind="file") from None
 
 
+class Reported(Protocol):
+    """What is watched: what its places are called, and how far it is."""
+
+    @property
+    def unit(self) -> str:
+        """``line`` or ``row``."""
+
+    def progress(self) -> float | None:
+        """The part that is done, or None where nobody knows."""
+
+
 class Watch:
     """What a person sees while it runs: bad lines, and on a terminal how far it is."""
 
-    def __init__(self, source: Source, view: View) -> None:
+    def __init__(self, source: Reported, view: View) -> None:
         self._source, self._view = source, view
         self._shows = not view.quiet and streams.is_terminal(sys.stderr)
         self._began = self._looked = time.monotonic()

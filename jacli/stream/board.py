@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, BinaryIO
 
 from jacli.render.numbers import show
@@ -43,28 +45,32 @@ class Board:
 
     def close(self) -> None:
         """Write everything."""
-        from importlib import import_module
-
         assert self._file is not None
-        compose: Any = import_module(f"jacli.render.{self.format_name}").compose
-        self._file.write(compose(self._sections(), self.options).encode("utf-8", "backslashreplace"))
+        self._file.write(composed(self._sections(), self.options, self.format_name))
         self._file.flush()
 
     def _sections(self) -> list[Section]:
-        tally = self.tally
-        drawn: list[Section] = []
-        if tally.points <= MOST_SHOWN:
-            header = (self.unit, *names_of(self.task), "status")
-            drawn.append(
-                Table("Points", header, tuple(self._rows), words=frozenset({len(header) - 1}), verdict=len(header) - 1)
-            )
-        else:
-            drawn.append(Facts(tuple(_summary(tally, self.task, self.unit))))
-        drawn.append(Verdict(tally.worst, verdict(tally, self.unit)))
-        return drawn
+        if self.tally.points > MOST_SHOWN:
+            return summary(self.tally, self.task, self.unit)
+        header = (self.unit, *names_of(self.task), "status")
+        last = len(header) - 1
+        table = Table("Points", header, tuple(self._rows), words=frozenset({last}), verdict=last)
+        return [table, Verdict(self.tally.worst, verdict(self.tally, self.unit))]
 
 
-def _summary(tally: Tally, task: Task, unit: str) -> list[tuple[str, str]]:
+def summary(tally: Tally, task: Task, unit: str) -> list[Section]:
+    """What there is to say about points that are not shown."""
+    return [Facts(tuple(_facts(tally, task, unit))), Verdict(tally.worst, verdict(tally, unit))]
+
+
+def composed(sections: Sequence[Section], options: Options, format_name: str) -> bytes:
+    """The sections in a format for the eye."""
+    compose: Any = import_module(f"jacli.render.{format_name}").compose
+    text: str = compose(sections, options)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _facts(tally: Tally, task: Task, unit: str) -> list[tuple[str, str]]:
     facts = [
         ("points", f"{tally.points:,}"),
         ("variables", ", ".join(task.layout.names[:20]) + (", …" if len(task.layout.names) > 20 else "")),

@@ -62,25 +62,35 @@ class Npy:
 
 
 class Parquet:
-    """A table; its columns bind by name."""
+    """A table; its columns bind by name.
+
+    Args:
+        path: its name.
+        file: the file itself where the system does not open it by its name.
+        groups: the row groups to read; all where None.
+        before: how many rows come before these.
+    """
 
     typed = False
     unit = "row"
 
-    def __init__(self, path: str) -> None:
+    def __init__(
+        self, path: str, file: BinaryIO | None = None, groups: Sequence[int] | None = None, before: int = 0
+    ) -> None:
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError:
             raise JacliError("Parquet needs pyarrow", None, "pip install 'jacli[parquet]'", kind="file") from None
         try:
-            self._file = pq.ParquetFile(path)
+            self._file = pq.ParquetFile(path if file is None else file)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise JacliError(f"{path} is not a Parquet file", kind="file") from None
         self._path = path
         self.columns: tuple[str, ...] | None = tuple(self._file.schema_arrow.names)
         self.width = len(self._file.schema_arrow.names)
-        self._done = 0
+        self._groups = range(self._file.num_row_groups) if groups is None else groups
+        self._done = before
 
     def progress(self) -> float | None:
         """The part that has been read."""
@@ -90,17 +100,30 @@ class Parquet:
         """Nothing more will be read."""
         self._file.close()
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many rows each row group has."""
+        return tuple(self._file.metadata.row_group(group).num_rows for group in range(self._file.num_row_groups))
+
     def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
-        """Every point's numbers in the chosen columns."""
+        """Every point's numbers in the chosen columns.
+
+        No block spans two row groups: what is computed together is the same where only some of them are read, for the
+        last digit of torch's functions can depend on it.
+        """
         import numpy as np
 
         names = [self._file.schema_arrow.names[column] for column in chosen]
-        for batch in self._file.iter_batches(_ROWS, columns=list(dict.fromkeys(names))):
+        for batch in self._batches(list(dict.fromkeys(names))):
             numbers = np.empty((batch.num_rows, len(names)))
             for place, name in enumerate(names):
                 numbers[:, place] = self._column(batch, name)
             first, self._done = self._done + 1, self._done + batch.num_rows
             yield finite_rows(first, numbers)
+
+    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+        for group in self._groups:
+            yield from self._file.iter_batches(_ROWS, row_groups=[group], columns=names)
 
     def _column(self, batch: Any, name: str) -> Any:
         import pyarrow as pa

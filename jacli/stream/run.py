@@ -64,6 +64,17 @@ class Tally:
         if len(gaps) and gaps[row] > self.gap[0]:
             self.gap = float(gaps[row]), int(lines[row])
 
+    def merge(self, other: Tally) -> None:
+        """Count what was seen elsewhere, whichever of the two comes first."""
+        self.points += other.points
+        self.settled += other.settled
+        self.bad += other.bad
+        for name, count in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        for name, seen in other.first.items():
+            self.first[name] = min(seen, self.first.get(name, seen))
+        self.gap = max(self.gap, other.gap, key=lambda gap: (gap[0], -gap[1]))
+
 
 class Watcher(Protocol):
     """Whoever looks on."""

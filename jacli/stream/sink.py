@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -311,6 +312,10 @@ class Parquet:
         status = pa.DictionaryArray.from_arrays(answer.status.astype(np.int8), list(POINT_STATUSES))
         columns = [pa.array(rows.lines), *(pa.array(np.ascontiguousarray(c)) for c in table.T), status]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+
+    def note(self, notes: Mapping[str, str]) -> None:
+        """What readers find beside the table, if they ask."""
+        self._writer.add_key_value_metadata(notes)
 
     def close(self) -> None:
         """Write the table of contents, without which nothing can be read."""
