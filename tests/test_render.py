@@ -382,6 +382,9 @@ def test_digits_round_floats_and_exact_values_alike() -> None:
     assert show_exact("123456.789", 3) == "1.23e+05"
     assert show_exact("100", 3) == "100"
     assert show_exact("1.5e-400", 1) == "2E-400"
+    assert show_exact("-9.996e-1000000", 3) == "-1.00E-999999"
+    assert show_exact("1.751702861617724453e-49596750768968755367537270", 5) == "1.7517E-49596750768968755367537270"
+    assert show_exact("1.5e+4342944819032518276511", 4) == "1.5E+4342944819032518276511"
     assert show_exact("-oo", 3) == "-oo"
     assert show_exact(None, 3) == ""
 

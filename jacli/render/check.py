@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 
 from jacli.findings import Claim, Claimed, Witness
-from jacli.render.numbers import show, show_exact
+from jacli.render.numbers import round_far, show, show_exact
 from jacli.render.options import Options
 from jacli.render.sections import Table
 from jacli.result import Block
@@ -43,6 +43,9 @@ def _sympy(value: str | None, options: Options) -> str:
         return value or "none"
     if options.digits is not None:
         return show_exact(value, options.digits)
+    far = round_far(value, _DIGITS)
+    if far is not None:
+        return far.lower()
     number = Context(prec=_DIGITS).plus(Decimal(value)).normalize()
     return f"{number:f}" if -7 <= number.adjusted() <= _DIGITS else str(number).lower()
 

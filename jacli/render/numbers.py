@@ -22,9 +22,26 @@ def show_exact(text: str | None, digits: int | None = None) -> str:
     """A decimal string (or ``oo``) as it is, or rounded to ``digits`` significant digits; empty where there is none."""
     if text is None or digits is None or text.endswith("oo"):
         return text or ""
+    far = round_far(text, digits)
+    if far is not None:
+        return far
     rounded = Context(prec=digits).plus(to_decimal(text))
     fits_a_double = digits <= 15 and abs(rounded.adjusted()) < 300  # then write it just as the float beside it
     return show(float(rounded), digits) if fits_a_double else str(rounded)
+
+
+#: Exponents that decimals of the default range hold, with room for the digits.
+_MOST_EXPONENT = 900_000
+
+
+def round_far(text: str, digits: int) -> str | None:
+    """A decimal string with an exponent beyond what contexts of decimals hold, rounded; None for every other."""
+    mantissa, _, exponent = text.lower().partition("e")
+    if abs(int(exponent or 0)) <= _MOST_EXPONENT:
+        return None
+    number = Context(prec=digits).plus(Decimal(mantissa))
+    power = int(exponent) + number.adjusted()
+    return f"{number.scaleb(-number.adjusted())}E{power:+d}"
 
 
 def show_difference(entry: Entry) -> str:
