@@ -28,6 +28,12 @@ def answer(words: Sequence[str]) -> int:
         from jacli.cli.listing import list_functions
 
         return list_functions(asked.given)
+    if asked.command.points:
+        from jacli.cli import points
+
+        if asked.given["points"] is not None:
+            return points.compute(asked.command, asked.given)
+        points.refuse_without_points(asked.given)
     from jacli.cli.request import compute
 
     return compute(asked.command, asked.given)

@@ -41,12 +41,6 @@ class View:
 
 def compute(command: Command, given: Given) -> int:
     """Serve one command that computes; the exit status."""
-    if command.points:
-        from jacli.cli import points
-
-        if given["points"] is not None:
-            return points.compute(command, given)
-        points.refuse_without_points(given)
     view = view_of(given)
     for option in command.required:
         if given[option.key] is None:
