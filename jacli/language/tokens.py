@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from typing import NamedTuple
@@ -138,7 +139,8 @@ def _check_number(word: str, span: Span) -> None:
     digits, _, exponent = word.lower().partition("e")
     if len(digits) > MOST_DIGITS:
         raise JacliError(f"a number of {len(digits)} digits is too long: at most {MOST_DIGITS}", span, kind="limit")
-    if exponent and (len(exponent) > 6 or abs(int(exponent)) > MOST_EXPONENT):
+    far = bool(exponent) and (len(exponent) > 6 or abs(int(exponent)) > MOST_EXPONENT)
+    if far or math.isinf(float(word)) or (float(word) == 0 and digits.strip("0.")):
         raise JacliError(f"{word} is beyond the range of doubles (about 1e-308 to 1.8e308)", span, kind="limit")
 
 

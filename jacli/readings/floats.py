@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from jacli.functions import ROWS
@@ -119,7 +120,7 @@ def _apply(
     if op == "variable":
         return variables[node.value]
     if op == "number":
-        return t.tensor(float(node.value), dtype=t.float64)
+        return t.tensor(_nearest(node.value), dtype=t.float64)
     if op == "pow":
         return _power(nodes, node, args)
     if op == "neg":
@@ -153,6 +154,14 @@ def _counted(t: Any, nodes: Sequence[Any], node: Any, values: Mapping[int, Any])
         places = (t.as_tensor(index) for index in gathered(nodes, node, shape))
         return values[node.args[0]][tuple(places)]
     return values[node.args[0]].expand(broadcast(*(tuple(values[arg].shape) for arg in node.args[1:])))
+
+
+def _nearest(number: int | Fraction) -> float:
+    """The nearest double; infinite where a coefficient that was written out is beyond them."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def _power(nodes: Sequence[Operation], node: Operation, args: Sequence[Any]) -> Any:

@@ -49,7 +49,7 @@ def _facts(result: LargeResult) -> Iterator[tuple[str, str]]:
     from jacli.sparse.pattern import Pattern
 
     rows, columns = result.shape
-    yield "size", f"{rows:,} outputs × {columns:,} variables"
+    yield "size", f"{rows:,} output{'s' * (rows != 1)} × {columns:,} variable{'s' * (columns != 1)}"
     for found in result.quantities:
         if found.entries is None:
             continue

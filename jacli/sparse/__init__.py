@@ -72,7 +72,10 @@ def too_large(what: str, rows: int, columns: int) -> JacliError:
     if what == "Hessian":
         hint = "jvp and hvp never build it"
     else:
-        hint = "vjp and jvp never build it; --format coo, npz, mtx or csv writes its non-zeros"
+        hint = (
+            "vjp and jvp never build it; --format coo, npz, mtx or csv writes its non-zeros, "
+            "--most-dense 0 a document of them"
+        )
     message = f"the {what} would have {rows} x {columns} entries ({size} as doubles)"
     return JacliError(f"{message}; at most {MOST_DENSE:,} are written out", None, hint, kind="limit")
 
