@@ -189,6 +189,8 @@ class Walk:
             return germ
         if op == "sqrt":
             self._rooted(given[0])
+        if op in ("asin", "acos", "acosh"):  # each is made of the root of 1 - a**2, or of its negative
+            self._rooted(algebra.sub(algebra.number(1), algebra.mul(given[0], given[0])))
         if op == "atan2":
             self.choices[self.here] = 0 if algebra.sign(given[1]) > 0 else algebra.sign(given[0])
         if given[0].start < 0:  # towards an infinity, which may be another one on the other side
