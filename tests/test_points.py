@@ -319,6 +319,34 @@ def test_numbers_read_back_as_they_were(ask) -> None:
         assert rows == expected
 
 
+@pytest.mark.parametrize("name", ["p.csv", "p.npy"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("program", ["sin(x), cos(x)", "x, x", "x*x, x*x, 2, x"])
+def test_numbers_lie_in_memory_as_they_like(ask, tmp_path, name, count, program) -> None:
+    array = np.arange(1.0, count + 1)[:, None]
+    np.save(tmp_path / "saved.npy", array)
+    data = (tmp_path / "saved.npy").read_bytes() if name == "p.npy" else b"".join(b"%d\n" % x for x in array[:, 0])
+    single = [jacli.jacobian(program, [float(x)], vars="x") for x in array[:, 0]]
+    expected = [[row[0].value for row in one.block("jacobian").rows] for one in single]
+    found = ask(data, "jacobian", program, "--format", "jsonl", name=name)
+    assert (found.status, found.err) == (0, "")
+    assert [[row[0] for row in json.loads(line)["jacobian"]] for line in found.rows] == expected
+    found = ask(data, "jacobian", program, "--format", "csv", name=name)
+    assert (found.status, found.err) == (0, "")
+    cells = [line.split(",")[2 + len(expected[0]) : -1] for line in found.rows[1:]]
+    assert [list(map(float, row)) for row in cells] == expected
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("format_name", ["csv", "tsv", "jsonl"])
+def test_npy_to_text(ask, tmp_path, width, format_name) -> None:
+    program = ("grad", ("x*x", "x*y", "x*y*z")[width - 1])
+    np.save(tmp_path / "saved.npy", np.arange(1.0, 4 * width + 1).reshape(4, width))
+    found = ask((tmp_path / "saved.npy").read_bytes(), *program, "--format", format_name, name="q.npy")
+    assert (found.status, found.err) == (0, "")
+    assert len(found.rows) == 4 + (format_name != "jsonl")
+
+
 def test_a_missing_number_is_no_zero(ask) -> None:
     assert ask(b"-1\n", "grad", "log(x)", "--format", "csv").rows[1] == "1,-1.0,,-1.0,undefined"
     document = json.loads(ask(b"-1\n", "grad", "log(x)", "--format", "jsonl").out)

@@ -193,9 +193,10 @@ def numbers_of(points: Any, answer: Answer) -> Any:
 
 def shortest(table: Any) -> bytes:
     """``[[a,b],[c,d]]`` with the shortest decimals that read back as the same numbers; null for what is not finite."""
+    import numpy as np
     import orjson
 
-    return orjson.dumps(table, option=orjson.OPT_SERIALIZE_NUMPY)
+    return orjson.dumps(np.ascontiguousarray(table), option=orjson.OPT_SERIALIZE_NUMPY)  # it takes rows and no columns
 
 
 # ---- binary
