@@ -438,6 +438,36 @@ def test_resuming_something_else_is_refused(ask, tmp_path) -> None:
     assert out.read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["p.csv", "p.npy", "p.jsonl"])
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+@pytest.mark.parametrize("way", ["itself", "symlink", "hardlink", "detour"])
+def test_points_are_not_overwritten(ask, tmp_path, name, resume, way) -> None:
+    np.save(tmp_path / "saved.npy", np.ones((3, 2)))
+    data = {"p.npy": (tmp_path / "saved.npy").read_bytes(), "p.csv": b"1,2\n"}.get(name, b"[1,2]\n")
+    (tmp_path / "deep").mkdir()
+    path, other = tmp_path / name, tmp_path / ("other-" + name)
+    path.touch()
+    if way == "symlink":
+        other.symlink_to(path)
+    elif way == "hardlink":
+        other.hardlink_to(path)
+    else:
+        other = path if way == "itself" else tmp_path / "deep" / ".." / name
+    found = ask(data, "grad", "x*y", "--output", str(other), *resume, name=name)
+    assert (found.status, found.out) == (2, "")
+    assert "the points and the results are the same file" in found.err
+    assert path.read_bytes() == data
+
+
+def test_points_from_a_redirection_are_not_overwritten(tmp_path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_bytes(b"1,2\n")
+    with path.open("rb") as file:
+        words = [*JACLI, "grad", "x*y", "--points", "-", "--output", str(path)]
+        found = subprocess.run(words, stdin=file, capture_output=True, timeout=120, env=CLEAN)
+    assert (found.returncode, path.read_bytes()) == (2, b"1,2\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_file_has_whole_rows(tmp_path, number) -> None:
     out = tmp_path / "o.csv"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -82,8 +83,19 @@ def _check(command: Command, given: Mapping[str, Any]) -> None:
         raise JacliError("--scheduler goes with --engine dask", kind="option")
     if given["resume"] and given["output"] in (None, "-"):
         raise JacliError("--resume needs the file to go on with", None, "--output FILE", kind="option")
-    if given["resume"] and given["output"] == given["points"]:
-        raise JacliError("the points and the results are the same file", kind="option")
+    if given["output"] not in (None, "-") and _same_file(given["points"], given["output"]):
+        hint = "another --output: results are written while points are read"
+        raise JacliError("the points and the results are the same file", None, hint, kind="option")
+
+
+def _same_file(points: str, output: str) -> bool:
+    """Whether writing ``output`` would overwrite the points, under whatever name, also when they come by ``<``."""
+    try:
+        there = Path(output).stat()
+        here = os.fstat(sys.stdin.fileno()) if points == "-" else Path(points).stat()
+    except (OSError, ValueError, AttributeError):  # one of them is no file here
+        return False
+    return os.path.samestat(here, there) and (stat.S_ISREG(there.st_mode) or stat.S_ISDIR(there.st_mode))
 
 
 def refuse_without_points(given: Mapping[str, Any]) -> None:
