@@ -438,6 +438,43 @@ def test_resuming_something_else_is_refused(ask, tmp_path) -> None:
     assert out.read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl", "o.tsv", "o.npy"])
+@pytest.mark.parametrize("end", [b"", b"bad\n", b"bad\nbad\n9,9\n"])
+@pytest.mark.parametrize("words", [("jacobian", "x+y"), ("jacobian", "x*y+0*x*y+x"), ("grad", "-x*y")])
+def test_resuming_another_program_is_refused(ask, tmp_path, name, end, words) -> None:
+    out = tmp_path / name
+    assert ask(b"1,2\n3,4\n" + end, "jacobian", "x*y", "--output", str(out)).status == bool(end)
+    before = out.read_bytes()
+    other = ask(b"1,2\n3,4\n" + end + b"5,6\n", *words, "--output", str(out), "--resume")
+    assert (other.status, "something else" in other.err) == (2, True)
+    assert out.read_bytes() == before
+    ask(b"1,2\n3,4\n" + end + b"5,6\n", "jacobian", "x*y", "--output", str(out), "--resume")
+    assert len(out.read_bytes()) > len(before)
+
+
+def test_resuming_with_other_options_is_refused(ask, tmp_path) -> None:
+    out = tmp_path / "o.csv"
+    assert ask(b"0.123456789\n", "grad", "sin(x)", "--output", str(out)).status == 0
+    for words in (("--check", "none"), ("--dtype", "float32"), ("--vars", "x,y")):
+        assert ask(b"0.123456789\n1\n", "grad", "sin(x)", "--output", str(out), "--resume", *words).status == 2
+    assert ask(b"0.123456788\n1\n", "grad", "sin(x)", "--output", str(out), "--resume").status == 2
+    assert ask(b"0.123456789\n1\n", "grad", "sin(x) + 1", "--output", str(out), "--resume").status == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "last"), [("(1-cos(x))/x**2", b"1e-8"), ("abs(x)", b"0"), ("log(x)", b"-1"), ("cosh(x)", b"3.7")]
+)
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl", "o.npy"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_resuming_after_a_hard_point(ask, tmp_path, program, last, name, dtype) -> None:
+    out = tmp_path / name
+    data = b"".join(b"%d.125\n" % n for n in range(1, 100)) + last + b"\n"
+    ask(data, "grad", program, "--output", str(out), "--dtype", dtype)
+    before = out.read_bytes()
+    assert ask(data + b"2\n", "grad", program, "--output", str(out), "--resume", "--dtype", dtype).status != 2
+    assert len(out.read_bytes()) > len(before)
+
+
 @pytest.mark.parametrize("name", ["p.csv", "p.npy", "p.jsonl"])
 @pytest.mark.parametrize("resume", [(), ("--resume",)])
 @pytest.mark.parametrize("way", ["itself", "symlink", "hardlink", "detour"])

@@ -31,6 +31,9 @@ _SAFETY = 8
 #: Keeps a difference relative to zero finite.
 _TINY = 1e-300
 
+#: Relative difference at which a result is still the one that was computed before.
+_SAME = 1e-9
+
 #: What agreement means for single precision where nothing else is asked for.
 SINGLE_RTOL = 1e-4
 
@@ -140,6 +143,31 @@ class Bulk:
             self._answer(answer, suspect, rows, mine, self._route(taken))
         answer.suspects = np.flatnonzero(suspect).tolist()
         return answer
+
+    def leeway(self, points: Any) -> Any:
+        """How far results computed at other times may be off: (points, output entries and derivative entries).
+
+        Where nothing is known it is infinite.
+        """
+        import numpy as np
+
+        t = torch()
+        columns = t.from_numpy(np.ascontiguousarray(points.T)).to(self.device)
+        if self.single:
+            columns = columns.float().double()
+        found = np.empty((len(points), len(self.task.outputs) + len(self.task.entries)))
+        for taken, members in self._groups(columns):
+            mine = columns if members is None else columns[:, members]
+            rows = slice(None) if members is None else members.cpu().numpy()
+            route = self._route(taken)
+            both = []
+            for nudged in (False, True):
+                values, live, _ = route(mine, nudged=nudged)
+                both.append(t.cat([values, route.spread(live, len(self.task.entries))]))
+            off = (both[1] - both[0]).abs() * (_SAFETY / ENLARGED * (2.0**29 if self.single else 1.0))
+            off += both[0].abs() * (SINGLE_RTOL if self.single else _SAME) + _TINY
+            found[rows] = off.T.nan_to_num(nan=float("inf"), posinf=float("inf")).cpu().numpy()
+        return found
 
     def _answer(self, answer: Answer, suspect: Any, rows: Any, columns: Any, route: Route) -> None:
         """Fill in the results of points that take one route."""

@@ -33,6 +33,9 @@ _RETRIES = 3
 #: Seconds to wait for the scheduler.
 _PATIENCE = 10
 
+#: Who would write on standard error, tracebacks too, when a connection is lost or a call interrupted.
+_LOGS = ("distributed", "distributed.client", "tornado.application", "asyncio")
+
 #: Lines that are no points are shown up to this number; all are counted.
 MOST_BAD = 100
 
@@ -313,7 +316,7 @@ def connected(address: str | None) -> Iterator[Any]:
     """A client of the scheduler, or of a cluster on this machine."""
     from distributed import Client, LocalCluster
 
-    for name in ("distributed", "distributed.client"):
+    for name in _LOGS:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters comes back as an error
     if address is None:
         here = LocalCluster(threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=logging.CRITICAL)

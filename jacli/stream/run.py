@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -111,7 +111,19 @@ def run(
     for name, count in (kept.counts or {}).items():
         tally.counts[name] = count
     tally.points = kept.rows
-    for rows in _beyond(source.read(bulk.task.layout.sources), kept):
+
+    def check(row: Rows, back: int) -> None:
+        answer = bulk(row.numbers)
+        settle(row.numbers, answer)
+        if kept.same is not None and not kept.same(row, answer, bulk.leeway(row.numbers)[0], back):
+            raise JacliError(
+                f"the file to resume holds the results of something else: at {source.unit} {row.lines[0]} they differ",
+                None,
+                "the command that began it, or another --output",
+                kind="file",
+            )
+
+    for rows in _beyond(source.read(bulk.task.layout.sources), kept, check):
         for part in _parts(rows, bulk.together, strict=strict):
             answer = bulk(part.numbers)
             settle(part.numbers, answer)
@@ -139,8 +151,11 @@ def _parts(rows: Rows, together: int, *, strict: bool) -> Iterator[Rows]:
         yield Rows(lines[start:stop], numbers[start:stop], tuple(here))
 
 
-def _beyond(blocks: Iterator[Rows], kept: Kept) -> Iterator[Rows]:
-    """The rows after those that were kept, which must be of the same points."""
+def _beyond(blocks: Iterator[Rows], kept: Kept, check: Callable[[Rows, int], None]) -> Iterator[Rows]:
+    """The rows after those that were kept, which must be of the same points.
+
+    The last point among them is given to ``check``, with the number of kept rows that come after it.
+    """
     import numpy as np
 
     left = kept.rows
@@ -157,6 +172,10 @@ def _beyond(blocks: Iterator[Rows], kept: Kept) -> Iterator[Rows]:
             if kept.last not in (None, last):
                 raise _others(f"its last row is of {kept.last}")
             later = rows.lines > last
+            place = int(np.count_nonzero(~later)) - 1
+            if place >= 0:
+                row = Rows(rows.lines[place : place + 1], rows.numbers[place : place + 1])
+                check(row, int(np.count_nonzero((marks > row.lines[0]) & (marks <= last))))
             yield Rows(rows.lines[later], rows.numbers[later], tuple(bad for bad in rows.bad if bad.line > last))
     if left:
         raise _others("it has more rows")

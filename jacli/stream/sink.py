@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -25,6 +26,8 @@ class Kept:
         last: the line that the last row belongs to, or None where the format does not say.
         counts: rows by status, as far as the format says.
         gaps: lines that are no points have rows too.
+        same: whether a point's results are those of a kept row: given the point, its results, how far each may be off,
+            and how many rows after that row were kept.
     """
 
     rows: int = 0
@@ -32,6 +35,7 @@ class Kept:
     last: int | None = None
     counts: dict[str, int] | None = None
     gaps: bool = False
+    same: Callable[[Rows, Answer, Any, int], bool] | None = None
 
 
 class Sink(Protocol):
@@ -67,6 +71,7 @@ class Separated:
     def __init__(self, task: Task, unit: str, separator: str) -> None:
         from jacli.render.delimited import write_rows
 
+        self._places = len(task.layout.names)
         self.separator = separator.encode()
         self.head = write_rows([(unit, *names_of(task), "status")], separator).encode()
         self.ends = {name: self.separator + name.encode() + b"\n" for name in POINT_STATUSES}
@@ -74,6 +79,12 @@ class Separated:
     def line_of(self, row: bytes) -> int:
         """The line that a row says it belongs to."""
         return int(row.split(self.separator, 1)[0])
+
+    def parts(self, row: bytes) -> tuple[list[float], list[float], str]:
+        """A row's point, its results, and its status. Raises ValueError."""
+        *cells, status = row.decode().rstrip("\n").split(self.separator.decode())
+        numbers = [float(cell or "nan") for cell in cells[1:]]
+        return numbers[: self._places], numbers[self._places :], status
 
     def rows(self, lines: Any, points: Any, answer: Answer) -> bytes:
         """A number that is missing is an empty field."""
@@ -107,6 +118,21 @@ class Lines:
     def line_of(self, row: bytes) -> int:
         """The line that a row says it belongs to."""
         return int(row.split(b":", 1)[1].split(b",", 1)[0])
+
+    def parts(self, row: bytes) -> tuple[list[float], list[float], str]:
+        """A row's point, its results, and its status. Raises ValueError."""
+        import orjson
+
+        read = orjson.loads(row)
+        if list(read) != [self.unit, "at", "value", self.task.command, "status"]:
+            raise ValueError
+        if tuple(read["at"]) != self.task.layout.names:
+            raise ValueError
+        entries = read[self.task.command]
+        if len(self.task.shape) == 2:
+            entries = [*chain.from_iterable(entries)]
+        numbers = [math.nan if each is None else float(each) for each in (*read["value"], *entries)]
+        return list(read["at"].values()), numbers, read["status"]
 
     def rows(self, lines: Any, points: Any, answer: Answer) -> bytes:
         """A number that is not finite is null."""
@@ -174,9 +200,36 @@ class Text:
                 counts[name] += whole.count(end)
             last = whole[whole.rfind(b"\n", 0, cut - 1) + 1 :] or last
         try:
-            return Kept(rows, size, self.form.line_of(last) if rows else None, counts)
+            return Kept(rows, size, self.form.line_of(last) if rows else None, counts, same=partial(self._same, last))
         except (ValueError, IndexError):
             raise JacliError("the file to resume holds something else", kind="file") from None
+
+    def _same(self, last: bytes, rows: Rows, answer: Answer, leeway: Any, _: int) -> bool:
+        """Whether the last row is of this request."""
+        try:
+            at, numbers, status = self.form.parts(last)
+        except (ValueError, TypeError, KeyError):
+            return False
+        here, found, verdict = self.form.parts(self.form.rows(rows.lines, rows.numbers, answer))
+        statuses = {status, verdict}
+        return at == here and _alike(numbers, found, leeway) and (len(statuses) == 1 or statuses == _NEXT)
+
+
+def _alike(kept: Any, found: Any, leeway: Any) -> bool:
+    """Whether these numbers are those; what is not finite is not told apart."""
+    import numpy as np
+
+    a, b = np.asarray(kept, np.float64), np.asarray(found, np.float64)
+    if a.shape != b.shape:
+        return False
+    finite = np.isfinite(a)
+    if (finite != np.isfinite(b)).any():
+        return False
+    return bool((np.abs(a[finite] - b[finite]) <= leeway[finite]).all())
+
+
+#: The last digits, which depend on what is computed beside a point, may decide between these.
+_NEXT = {"agree", "rounding"}
 
 
 def names_of(task: Task) -> tuple[str, ...]:
@@ -268,7 +321,16 @@ class Npy:
         if shape[1:] != self.task.shape or dtype != np.float64 or file.tell() != _NPY_HEAD:
             raise JacliError("the file to resume holds something else", kind="file")
         whole = (size - _NPY_HEAD) // (8 * self._width) if self._width else shape[0]
-        return Kept(min(shape[0], whole), size, gaps=True)
+        rows = min(shape[0], whole)
+        return Kept(rows, size, gaps=True, same=partial(self._same, file, rows))
+
+    def _same(self, file: BinaryIO, rows: int, _: Rows, answer: Answer, leeway: Any, back: int) -> bool:
+        """Whether the row of this point is of this request, and the rows after it are of none."""
+        import numpy as np
+
+        file.seek(_NPY_HEAD + 8 * self._width * (rows - 1 - back))
+        kept = np.frombuffer(file.read(8 * self._width * (1 + back))).reshape(1 + back, self._width)
+        return _alike(kept[0], answer.entries[0], leeway[answer.values.shape[1] :]) and bool(np.isnan(kept[1:]).all())
 
 
 #: Room for a header that can be rewritten when there are more rows.
