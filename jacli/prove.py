@@ -19,7 +19,7 @@ from jacli.readings.decimals import decimal, is_writable, nearest
 from jacli.readings.exact import Truth
 from jacli.readings.excuses import Excuse, excuse
 from jacli.readings.paths import Path, path
-from jacli.readings.rounding import Effect, Rounding
+from jacli.readings.rounding import Effect, Loose, Rounding
 from jacli.readings.sides import Side, alike, look
 from jacli.readings.tape import Tape
 
@@ -82,6 +82,7 @@ class Prover:
         self.tape = tape
         self.balls = Balls(tape)
         self.rounding = Rounding(self.balls)
+        self.loose = Loose(self.balls)
         self._paths: dict[int, Path] = {}
         self._excuses: dict[int, Excuse] = {}
         self._bound = len(tape.bound)
@@ -149,7 +150,7 @@ class Prover:
 
     def _excused(self, proofs: list[Proof], output: int) -> list[Proof]:
         """Second derivatives with the excuses of the program itself, rather than those of its slopes."""
-        return [replace(proof, excuse=partial(self.excuse, output)) for proof in proofs]
+        return [replace(proof, excuse=partial(self.excuse, output, proof.node)) for proof in proofs]
 
     def _levelled(self, proofs: list[Proof], taken: Path) -> list[Proof]:
         """Proofs of a block whose floats come out of factoring a matrix: an entry is as exact as the largest are.
@@ -190,14 +191,20 @@ class Prover:
         if not is_writable(value):
             return Proof("undecided", reason=self._placed("too large or too small to be written", output))
         effect = self.rounding.effect(node, self.path(output).nodes) if bounds else Effect()
-        return Proof("smooth", decimal(value), effect=effect, excuse=partial(self.excuse, output), node=node)
+        return Proof("smooth", decimal(value), effect=effect, excuse=partial(self.excuse, output, node), node=node)
 
-    def excuse(self, output: int) -> Excuse:
-        """What may explain floats of ``output`` and its derivatives that are far off (kept from call to call)."""
+    def excuse(self, output: int, node: int | None = None) -> Excuse:
+        """What may explain floats of ``output`` and its derivatives that are far off (kept from call to call).
+
+        ``node`` is the number in question.
+        """
         found = self._excuses.get(output)
         if found is None:
             found = self._excuses[output] = excuse(self.rounding, self.path(output))
-        return found
+        if node == output:
+            return replace(found, steep=None)  # it matters to slopes only
+        loosely = 0.0 if node is None else self.loose.bound(node, output)
+        return replace(found, loosely=loosely)
 
     def refusal(self, value: Undefined | Unknown) -> Proof:
         """Why there is no value."""

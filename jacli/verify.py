@@ -90,12 +90,14 @@ def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, 
         return "rounding", _leaving(value, proof)
     if proof.at_switch:
         return "rounding", f"{proof.reason}; torch returned {_word(value)}, the slope of one side's formula there"
-    return _unexplained(value, proof, f"nothing explains the difference from {proof.exact}")
-
-
-def _unexplained(value: float, proof: Proof, alarm: str) -> tuple[str, str]:
-    """The verdict on a float that rounding around the point does not explain."""
     excuse = proof.excuse() if proof.excuse else Excuse()
+    if not excuse.crossing and off <= OPERATIONS_FACTOR * Decimal(excuse.loosely):
+        return "rounding", f"{_surviving(true, off)}: rounding in doubles loses the others on the way"
+    return _unexplained(value, proof, f"nothing explains the difference from {proof.exact}", excuse)
+
+
+def _unexplained(value: float, proof: Proof, alarm: str, excuse: Excuse) -> tuple[str, str]:
+    """The verdict on a float that rounding around the point does not explain."""
     returned = f"torch returned {_word(value)}"
     if excuse.crossing:
         return "rounding", f"{excuse.crossing}; {returned}"
@@ -128,7 +130,10 @@ def _not_finite(value: float, proof: Proof) -> tuple[str, str]:
     if _swamped(true, proof.operations_bound):
         place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
         return "rounding", f"rounding in doubles loses all digits{place}; {returned}"
-    return _unexplained(value, proof, f"and nothing explains it: the true value is {proof.exact}")
+    excuse = proof.excuse() if proof.excuse else Excuse()
+    if excuse.steep:
+        return "rounding", f"{excuse.steep}; {returned}"
+    return _unexplained(value, proof, f"and nothing explains it: the true value is {proof.exact}", excuse)
 
 
 def _leaving(value: float, proof: Proof) -> str:

@@ -74,6 +74,52 @@ VERDICTS = [
 ]
 
 
+# command, text, point, tangent, words of the reason where torch is off; nothing may be called a disagreement
+BEYOND_FIRST_ORDER = [
+    ("jacobian", "inv(a)@a", "a=[[1,2],[3,4]]", None, ""),
+    ("jacobian", "a@inv(a)", "a=[[1,2],[3,4]]", None, ""),
+    ("jacobian", "a@solve(a, [1, 2])", "a=[[1,2],[3,4]]", None, ""),
+    ("grad", "cos(pi*x)", "1e12+0.5", None, "7 digits are right"),
+    ("grad", "sin(pi*x)", "1e15", None, "1 digit is right"),
+    ("grad", "cos(2*pi*x)", "1e15+0.25", None, "digits are right"),
+    ("grad", "x*cos(1e17*(y-0.1-0.2))", "1,0.3", None, "no digit is right"),
+    ("jvp", "sqrt(x)+y", "0,1", "0,1", "the slope of sqrt(x) is infinite here"),
+    ("jvp", "asin(x)+y", "1,1", "0,1", "the slope of asin(x) is infinite here"),
+    ("jvp", "cbrt(x)+y", "0,1", "0,1", "the slope of cbrt(x) is infinite here"),
+]
+
+
+@pytest.mark.parametrize(("command", "text", "at", "tangent", "words"), BEYOND_FIRST_ORDER)
+def test_no_alarm_beyond_first_order(command: str, text: str, at: str, tangent: str | None, words: str) -> None:
+    more = {"tangent": tangent} if tangent else {}
+    rows = getattr(jacli, command)(text, at, **more).blocks[0].rows
+    entries = [entry for row in rows for entry in row]
+    assert {entry.status for entry in entries} <= {"agree", "rounding"}
+    assert words in " ".join(entry.reason or "" for entry in entries)
+
+
+# text, point, variable, a wrong slope: what is beyond the first order must not forgive it
+WRONG = [
+    ("cos(pi*x)", "x=1e12+1/2", "x", -3.14),
+    ("cos(pi*x)", "x=1/2", "x", -3.1415926),
+    ("sqrt(x*y)", "x=2,y=3", "x", NAN),
+    ("sqrt(x)*y", "x=4,y=1", "x", 0.2500001),
+    ("x**3*y", "x=2,y=3", "y", 8.000001),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "variable", "value"), WRONG)
+def test_a_wrong_float_is_still_an_alarm(text: str, at: str, variable: str, value: float) -> None:
+    assert judge(value, prepare(text, at).gradient()[variable])[0] == "disagree"
+
+
+def test_a_quotient_of_exact_numbers_is_no_typed_number() -> None:
+    result = jacli.grad("mean(x^2) - mean(x)^2", "x=[1e9,1e9+1,1e9+2]")
+    assert [entry.status for entry in result.blocks[0].rows[0]] == ["rounding"] * 3
+    assert prepare("x**2/3 - 1/3*x**2", "x=1e9").gradient()["x"].input_bound == 0
+    assert prepare("x**2*0.1", "x=1e9").gradient()["x"].input_bound > 0
+
+
 @pytest.mark.parametrize(("text", "at", "variable", "value", "status", "words"), VERDICTS)
 def test_verdict(text: str, at: str, variable: str, value: float, status: str, words: str) -> None:
     proof = prepare(text, at).gradient()[variable]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from jacli.readings import terms
 from jacli.readings.balls import PRECISIONS, Balls
@@ -18,15 +18,24 @@ from jacli.readings.rounding import Rounding
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """What may explain a float: a switch within rounding of the point, or something torch does differently."""
+    """What may explain a float.
+
+    Attributes:
+        crossing: a switch within rounding of the point.
+        habit: something torch does differently.
+        steep: an infinite slope that meets a zero on the way.
+        loosely: how far rounding may move the number, beyond first order.
+    """
 
     crossing: str | None = None
     habit: str | None = None
+    steep: str | None = None
+    loosely: float = 0.0
 
 
 def excuse(rounding: Rounding, path: Path) -> Excuse:
     """What may explain a float of a result that takes ``path``."""
-    return Excuse(crossing(rounding, path), habit(rounding.balls, path))
+    return Excuse(crossing(rounding, path), habit(rounding.balls, path), steep(rounding.balls, path))
 
 
 _SWITCHES = frozenset(("floor", "ceil", "abs", "sign", "lt", "le", "gt", "ge", "eq", "ne", "max", "min"))
@@ -71,3 +80,23 @@ def habit(balls: Balls, path: Path) -> str | None:
     if any(is_zero(balls.value(node)) for node in dets.intersection(path.nodes)):
         return "torch differentiates det through the inverse, which a singular matrix does not have"
     return None
+
+
+def steep(balls: Balls, path: Path) -> str | None:
+    """The first operation of a result whose slope is infinite at the point, in words."""
+    for node in path.nodes:
+        op, args, _ = balls.tape.ops[node]
+        if op in _STEEP and node in path.turns and (op != "pow" or _is_steep(balls, *args)):
+            source = balls.tape.source(node) or "the program"
+            return f"the slope of {source} is infinite here, and doubles make nan of 0 times infinity"
+    return None
+
+
+_STEEP = frozenset(("sqrt", "asin", "acos", "acosh", "pow"))
+
+
+def _is_steep(balls: Balls, base: int, exponent: int) -> bool:
+    """Some first or second derivative of a power of zero is infinite."""
+    value = balls.value(exponent)
+    natural = type(value) is fmpq and value.q == 1
+    return not natural and is_zero(balls.value(base)) and isinstance(value, Number) and bool(ball(value) < 2)

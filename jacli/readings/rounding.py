@@ -8,7 +8,7 @@ would forgive far more, because it forgets that equal inputs carry equal errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -287,13 +287,13 @@ class Rounding:
         return new
 
     def _typed(self, node: int) -> bool:
-        """A number as the user typed it (``1/3`` too), which is rounded before anything is computed."""
+        """A number as the user typed it, which is rounded before anything is computed (``1/3`` is an operation)."""
         op, args, _ = self.tape.ops[node]
         if op == "variable":
             value = self._number(node)
             return value is not None and not is_double(value)
-        if op in ("neg", "div"):
-            return all(self.tape.ops[arg].op == "number" and self._typed(arg) for arg in args)
+        if op == "neg":
+            return self.tape.ops[args[0]].op == "number" and self._typed(args[0])
         return op in _TYPED and self.tape.constant(node) not in self.tape.defined
 
     def _slopes(self, node: int) -> list[tuple[int, float]]:
@@ -313,6 +313,90 @@ class Rounding:
         if op in _CONDITIONS or not all(isinstance(v, Number) for v in given):
             return []
         return [(arg, _slope(op, position, given, value)) for position, arg in enumerate(args)]
+
+
+class Loose(Rounding):
+    """The same beyond first order: for floats that the first order does not explain, as it vanishes at an extremum.
+
+    What an operation's curve adds to a node is counted as an error of the node itself. Where a matrix is factored,
+    the results are off one by one, though all that they do to the number may cancel.
+    """
+
+    def __init__(self, balls: Balls) -> None:
+        super().__init__(balls)
+        self._curved: set[int] = set()
+
+    def bound(self, node: int, output: int) -> float:
+        """How far rounding may move ``node``, a number about ``output``, in units of ``OPERATIONS_FACTOR``."""
+        order = self.tape.needed((node,))
+        if len(order) > _MOST_CURVES:
+            return self._through(output)
+        self._notice()
+        for each in order:
+            if each not in self._curved and self.tape.ops[each].op in _CURVED:
+                self._curved.add(each)
+                extra = self._curve(each)
+                if extra:
+                    self._nearby[each] = self._nearby.get(each, 0.0) + extra
+                    self._parts.pop(each, None)
+        return min(self.effect(node).operations + self._through(output), _LARGEST)
+
+    def _curve(self, node: int) -> float:
+        """How far beyond its slopes an operation may move when its arguments are as far off as they may be."""
+        op, args, value = self.tape.ops[node]
+        given = [self.balls.value(arg) for arg in args]
+        moves = [self.moves(arg) for arg in args]
+        if not any(moves) or not all(isinstance(v, Number) for v in given):
+            return 0.0
+        slopes = [abs(slope) * move for (_, slope), move in zip(self._slopes(node), moves, strict=False)]
+        with ctx.workprec(PRECISIONS[0]):
+            try:
+                there = compute(op, [ball(v) + arb(0, m) for v, m in zip(given, moves, strict=True)], value)
+            except (NoValueError, UnsureError):
+                return 0.0
+            here = self._number(node)
+            far = _finite(abs(ball(there) - ball(here))) if here is not None else 0.0
+        beyond = far - sum(slopes)
+        return beyond / OPERATIONS_FACTOR if beyond > _BEYOND * far else 0.0
+
+    def _through(self, output: int) -> float:
+        """What factored matrices do to the derivatives of ``output``, as if nothing cancelled between their results."""
+        order = self.tape.needed((output,))
+        total = 0.0
+        for part in self.tape.factored:
+            if set(part.results).isdisjoint(order) or len(order) * len(part.results) > _MOST_STEPS:
+                continue
+            size = 1 + max(abs(self._float(each)) for each in part.results)
+            outside = self._weights(output, stop=set(part.results))
+            for result in part.results:
+                inside = self._weights(result, stop=set())
+                steepest = max((abs(w) for each, w in inside.items() if each != result), default=0.0)
+                total += abs(outside.get(result, 0.0)) * steepest * size * _UNIT * len(part.matrix)
+        return total if math.isfinite(total) else 0.0
+
+    def _weights(self, root: int, stop: Collection[int]) -> dict[int, float]:
+        """The derivative of ``root`` by every node above ``stop``, and by leaves."""
+        weight = {root: 1.0}
+        for here in reversed(self.tape.needed((root,))):
+            factor = weight.get(here)
+            if factor is not None and here not in stop:
+                for arg, slope in self._part(here).slopes:
+                    weight[arg] = weight.get(arg, 0.0) + factor * slope
+        return {each: w for each, w in weight.items() if each in stop or not self.tape.ops[each].args}
+
+
+#: Operations that are no straight line in their arguments.
+_CURVED = frozenset(PRIMITIVES) - frozenset(
+    "number variable pi E true false neg add sub abs sign floor ceil max min select".split()
+    + "lt le gt ge eq ne and or not".split()
+)
+
+#: Nodes, and steps, up to which rounding is looked at beyond first order.
+_MOST_CURVES = 2000
+_MOST_STEPS = 1_000_000
+
+#: A curve adds nothing while it is this small a part of the whole.
+_BEYOND = 1e-6
 
 
 _CONDITIONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"))
