@@ -138,7 +138,11 @@ def test_json_lines(ask, data, status) -> None:
         (b"", "there are no points in"),
         (b"\n\n# nothing\n", "there are no points in"),
         (b"1,2,3\n4,5,6\n", "the expression has 2 variables (x, y) but the points have 3 values"),
-        (b"a,b\n1,2\n", "x and y has no column among a, b"),
+        (b"a,b\n1,2\n", "x and y have no column among a, b"),
+        (b"x,b\n1,2\n", "y has no column among x, b"),
+        (b"x,y\n", "there are no points in"),
+        (b"x,y\n\n# nothing\n", "there are no points in"),
+        (b"x,y", "there are no points in"),
         (b"x,x\n1,2\n", "two columns are named x"),
         (b"\x93NUMPY", "is not text"),
     ],
@@ -206,6 +210,49 @@ def test_bad_lines_are_told_in_words(ask) -> None:
     assert [int(row.split(",")[0]) for row in found.rows[1:]] == [1, 9]
     assert [f"line {n}:" in found.err for n in range(1, 10)] == [False, *[True] * 7, False]
     assert "Traceback" not in found.err
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "words"),
+    [
+        ("p.csv", b"1,5;2", "1,5 is not one number: decimals take a point, as 1.5"),
+        ("p.jsonl", b'{"x": 1e400, "y": 1}', "beyond the range of doubles"),
+        ("p.jsonl", b'{"x": ' + b"9" * 5000 + b', "y": 1}', "beyond the range of doubles"),
+        ("p.jsonl", b'{"x": NaN, "y": 1e400}', "not valid JSON"),
+        ("p.jsonl", b'{"x": 1e400, "y": 1', "not valid JSON"),
+        ("p.jsonl", b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}", "not valid JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_line(ask, name, line, words) -> None:
+    good = b"1.5;2\n" if name == "p.csv" else b'{"x": 1, "y": 2}\n'
+    found = ask(good + line + b"\n" + good, "grad", "x*y", "--format", "csv", name=name)
+    assert (found.status, len(found.rows)) == (1, 3)
+    assert f"line 2: {words}" in found.err or f"line 2: a value is {words}" in found.err
+    first = ask(line + b"\n" + good, "grad", "x*y", "--format", "csv", name=name)
+    assert words in first.err
+    assert first.status == (2 if "JSON" in words else 1)
+
+
+@pytest.mark.parametrize("width", [0, 2])
+def test_no_points_in_binary_files(ask, tmp_path, width) -> None:
+    np.save(tmp_path / "q.npy", np.empty((0, width)))
+    found = ask((tmp_path / "q.npy").read_bytes(), "grad", "x*y", "--format", "csv", name="p.npy")
+    assert (found.status, found.out) == (2, "")
+    assert "there are no points in" in found.err
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"x": [1.0], "y": [2.0]}).slice(0, 0), tmp_path / "q.parquet")
+    found = ask((tmp_path / "q.parquet").read_bytes(), "grad", "x*y", "--format", "csv", name="p.parquet")
+    assert (found.status, found.out) == (2, "")
+    assert "there are no points in" in found.err
+
+
+def test_names_that_come_long_before_the_points(ask, monkeypatch) -> None:
+    monkeypatch.setattr(stream_source, "BLOCK", 10)
+    assert ask(b"# one\n# two\n\nx,y\n\n# measured later\n\n1,2\n", "grad", "x*y", "--format", "csv").rows[1:] == [
+        "8,1.0,2.0,2.0,2.0,1.0,agree"
+    ]
 
 
 def test_quiet_says_nothing(ask) -> None:

@@ -74,13 +74,17 @@ def _facts(tally: Tally, task: Task, unit: str) -> list[tuple[str, str]]:
     facts = [
         ("points", f"{tally.points:,}"),
         ("variables", ", ".join(task.layout.names[:20]) + (", …" if len(task.layout.names) > 20 else "")),
-        ("each", f"{len(task.outputs)} values, {len(task.entries)} derivatives"),
+        ("each", f"{_many(len(task.outputs), 'value')}, {_many(len(task.entries), 'derivative')}"),
         ("statuses", counted(tally)),
-        ("proved", f"{tally.settled:,} points were settled one by one"),
+        ("proved", f"{_many(tally.settled, 'point')} {'was' if tally.settled == 1 else 'were'} settled one by one"),
     ]
     if tally.gap[0]:
         facts.append(("largest gap", f"{relative(tally.gap[0])} relative, at {unit} {tally.gap[1]}"))
     return facts
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def counted(tally: Tally) -> str:

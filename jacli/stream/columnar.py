@@ -34,6 +34,8 @@ class Npy:
             raise JacliError(
                 f"{path} is stored column by column", None, "save it with numpy.ascontiguousarray", kind="file"
             )
+        if not shape[0]:
+            raise JacliError(f"there are no points in {path}", kind="file")
         self._path, self._dtype, self._offset = path, dtype, file.tell()
         self._count, self._done = shape[0], 0
         self.width = math.prod(shape[1:])

@@ -16,6 +16,7 @@ from jacli.stream.source import Bad, Feed, Rows
 from jacli.stream.task import is_column
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
 _SEPARATORS = ("\t", ",", ";")
 
 _ALL_BUT_MARKS = bytes(set(range(256)) - set(b",\n"))
@@ -34,7 +35,9 @@ class Delimited:
         self._feed = feed
         self.columns: tuple[str, ...] | None = None
         self._skip = 0
-        lines = [(i, line) for i, line in enumerate(_decoded(feed.peek()).splitlines(), 1) if _content(line)][:2]
+        lines = _first(feed)
+        while not lines and feed.peek_on():
+            lines = _first(feed)
         if not lines:
             raise JacliError(f"there are no points in {name}", kind="file")
         number, first = lines[0]
@@ -42,6 +45,10 @@ class Delimited:
         cells = split(first, self._separator)
         if all(map(is_column, cells)):
             self.columns, self._skip = tuple(cells), number
+            while len(lines) == 1:
+                if not feed.peek_on():
+                    raise JacliError(f"there are no points in {name}, only the names of columns", kind="file")
+                lines = _first(feed)
         elif (
             len(cells) != expected
             and len(lines) > 1
@@ -118,12 +125,17 @@ class Delimited:
             try:
                 cells = split(text, self._separator)
                 if len(cells) != self.width:
-                    raise _count(len(cells), self.width)
+                    raise counted(len(cells), self.width)
                 numbers.append([number(cells[column]) for column in chosen])
                 lines.append(line)
             except JacliError as error:
                 bad.append(Bad(line, text, error.message))
         return Rows(np.array(lines, np.int64), np.array(numbers, np.float64).reshape(-1, len(chosen)), tuple(bad))
+
+
+def _first(feed: Feed) -> list[tuple[int, str]]:
+    """The first two lines that are more than blank or a comment, with their numbers."""
+    return [(i, line) for i, line in enumerate(_decoded(feed.peek()).splitlines(), 1) if _content(line)][:2]
 
 
 def _decoded(block: bytes) -> str:
@@ -140,6 +152,8 @@ def _separator(line: str, expected: int) -> str | None:
     """The separator that gives the expected number of cells, else the first that is there; None for spaces."""
     there = [mark for mark in _SEPARATORS if mark in line]
     fitting = [mark for mark in there if len(split(line, mark)) == expected]
+    if ";" in fitting and "," in fitting:  # decimals with commas, or calls
+        fitting.remove(",")
     return next(iter(fitting or there), None)
 
 
@@ -153,7 +167,8 @@ def split(line: str, separator: str | None) -> list[str]:
     return [cell.strip().strip('"') for cell in cells]
 
 
-def _count(given: int, width: int) -> JacliError:
+def counted(given: int, width: int) -> JacliError:
+    """A line has too many values, or too few."""
     return JacliError(f"{given} value{'s' * (given != 1)} where {width} {'is' if width == 1 else 'are'} expected")
 
 
@@ -166,6 +181,8 @@ def number(cell: str) -> float:
         if math.isinf(value):
             raise JacliError(f"{cell} is beyond the range of doubles (about 1.8e308)")
         return value
+    if _COMMA.fullmatch(cell):
+        raise JacliError(f"{cell} is not one number: decimals take a point, as {cell.replace(',', '.')}")
     from jacli.language.points import read_point
     from jacli.problem import doubles
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from jacli.errors import JacliError
 from jacli.result import entry_names
-from jacli.stream.delimited import number
+from jacli.stream.delimited import counted, number
 from jacli.stream.source import Bad, Feed, Rows
 
 
@@ -84,7 +84,7 @@ class Documents:
             if not isinstance(document, list):
                 raise JacliError("not a JSON array, as the first line is")
             if len(document) != self.width:
-                raise JacliError(f"{len(document)} values where {self.width} are expected")
+                raise counted(len(document), self.width)
             return [_double(document[column]) for column in chosen]
         if not isinstance(document, dict):
             raise JacliError("not a JSON object, as the first line is")
@@ -109,7 +109,29 @@ def _loaded(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except ValueError:
-        raise JacliError("not valid JSON") from None
+        return _too_large(raw)
+
+
+def _too_large(raw: bytes) -> Any:
+    """JSON with a number that no double holds, which is infinite here. Raises JacliError where it is no JSON at all."""
+    import json
+
+    numbers: list[float] = []
+
+    def read(text: str) -> float:
+        numbers.append(float(text))
+        return numbers[-1]
+
+    def refuse(text: str) -> float:
+        raise ValueError(text)
+
+    try:
+        document = json.loads(raw, parse_float=read, parse_int=read, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        document = None
+    if not any(map(math.isinf, numbers)) or document is None:
+        raise JacliError("not valid JSON")
+    return document
 
 
 def _shape(value: Any) -> tuple[int, ...]:

@@ -100,7 +100,11 @@ def _file(path: str, suffix: str, expected: int, opened: ExitStack) -> Source:
     if suffix in (".parquet", ".pq"):
         from jacli.stream.columnar import Parquet
 
-        return Parquet(path)
+        table = Parquet(path)
+        if not sum(table.counts):
+            table.close()
+            raise JacliError(f"there are no points in {path}", kind="file")
+        return table
     file = opened.enter_context(Path(path).open("rb"))  # noqa: SIM115 - closed by the stack, or by the source
     if suffix == ".npy":
         from jacli.stream.columnar import Npy
@@ -147,6 +151,12 @@ class Feed:
         if self._peeked is None:
             self._peeked = self._block() or b""
         return self._peeked
+
+    def peek_on(self) -> bool:
+        """Make the first block longer; False at the end of everything, or where it is long enough."""
+        more = self._block() if len(self.peek()) < LONGEST_LINE else None
+        self._peeked = self.peek() + (more or b"")
+        return bool(more)
 
     def blocks(self) -> Iterator[bytes]:
         """Blocks that end with a line's end, except perhaps the last."""

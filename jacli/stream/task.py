@@ -242,10 +242,12 @@ def bind(program: Program, columns: Sequence[str] | None, width: int, order: Seq
     names = [name for name in (order or places) if name in program.variables or order]
     missing = [name for name in program.variables if name not in places] + [n for n in names if n not in places]
     if missing:
+        lacking = list(dict.fromkeys(missing))
+        have = "has" if len(lacking) == 1 else "have"
         raise JacliError(
-            f"{' and '.join(dict.fromkeys(missing))} has no column among {', '.join(columns)}"[:300],
+            f"{' and '.join(lacking)} {have} no column among {', '.join(columns)}"[:300],
             None,
-            "name the columns in the first line, or leave that line out and set the order with --vars",
+            "columns with names bind by name; without names they bind in order, which --vars sets",
             kind="point",
         )
     variables: list[Variable] = []
@@ -298,7 +300,7 @@ def _by_position(program: Program, width: int, order: Sequence[str] | None) -> L
             f"the expression has {len(names)} variable{'s' * (len(names) != 1)}{listed}"
             f" but the points have {width} value{'s' * (width != 1)}",
             None,
-            "name the columns in a first line: " + ",".join(names[:4]) if names else None,
+            "--vars names every column, in order" if len(names) < width else "every variable needs a column",
             kind="point",
         )
     return Layout(tuple(Variable(name, (), (i,)) for i, name in enumerate(names)), tuple(range(width)))
