@@ -97,16 +97,13 @@ def main() -> None:
         worst = max(worst, spent / yardstick)
         if spent / yardstick > 0.05:
             print(f"{row['id']:34} {size:8} {spent / yardstick:13.3f} {spent / size * 1e6:12.0f}")
-    print(
-        f"\nof {len(rows)} problems the dearest proof costs {worst:.2f} of importing torch (those above 0.05 are listed)"
-    )
+    print(f"\nof {len(rows)} problems the dearest proof costs {worst:.2f} of importing torch (above 0.05: listed)")
     for name in ("dyn-ur5", "mgh10-meyer", "dyn-black-scholes-atm"):
         problem = problem_of(next(row for row in rows if row["id"] == name))
         evalf, diff, count = peers(problem)
         ours = seconds(lambda problem=problem: prove(problem)) / max(1, problem.output_size * len(problem.columns))
-        print(
-            f"{name:24} µs an entry: proved {ours * 1e6:.0f}, SymPy evalf {evalf / count * 1e6:.0f}, mpmath {diff / count * 1e6:.0f}"
-        )
+        each = f"proved {ours * 1e6:.0f}, SymPy evalf {evalf / count * 1e6:.0f}, mpmath {diff / count * 1e6:.0f}"
+        print(f"{name:24} µs an entry: {each}")
 
 
 if __name__ == "__main__":
