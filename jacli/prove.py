@@ -74,6 +74,9 @@ class Proof:
 
 ZERO = Proof("smooth", "0")
 
+#: How far from a point "close by" is.
+_DISTANCES = (Fraction(1, 1 << 20), Fraction(1, 1 << 40))
+
 
 class Prover:
     """Proofs about one tape at its point. Work is shared between the results asked for."""
@@ -348,11 +351,18 @@ class Prover:
         proof = self._second(output, i, j)
         if proof.kind != "undecided" or i == j:
             return proof
+        missing = self._missing_beside(output, i, j)
+        if missing is not None:
+            return replace(proof, kind="undefined", reason=f"no first derivative beside the point: {missing}")
         other = self._second(output, j, i)
-        words = f"{other.reason}; not proved in this order of differentiation ({proof.reason}), taken from the other"
+        taken = "taken from the other"
+        if other.kind == "undecided":
+            other, taken = self._second(output, i, j, held=True), "taken from the formula"
+        words = f"{other.reason}; not proved in this order of differentiation ({proof.reason}), {taken}"
         return replace(other, reason=words, assumed=True) if other.exact else proof
 
-    def _second(self, output: int, i: int, j: int) -> Proof:
+    def _second(self, output: int, i: int, j: int, *, held: bool = False) -> Proof:
+        """In one order; with ``held``, by formula where a switch that does not move stays at its switching point."""
         first = self.gradient(output, [i])[0]
         if first.kind != "smooth":
             kind = "undecided" if first.kind == "undecided" else "undefined"
@@ -363,12 +373,45 @@ class Prover:
         sides = []
         for side in (-1, 1):
             seen = look(self.balls, self.path(output), output, direction, side, output)
-            if not seen.problem and i in self.tape.needed(seen.walk.stuck):
+            if not seen.problem and i in self._stays(seen, output, held=held):
                 seen = replace(seen, problem="the program stays at its switching point along this line")
             if not seen.problem:
                 seen = self._slope_beside(seen, output, i, direction, first.node)
             sides.append(seen)
         return self._blaming(self._compared(output, first.node, *sides), self.path(output), *sides)
+
+    def _stays(self, seen: Side, output: int, *, held: bool) -> set[int]:
+        """What decides the switches that stay at their switching point along a line."""
+        return set(self.tape.needed([*seen.walk.stuck, *(() if held else self._held(seen, output))]))
+
+    def _held(self, seen: Side, output: int) -> set[int]:
+        """What decides switches of the output that stay at their switching point, as they do not move along a line."""
+        held: set[int] = set()
+        stack, known = [output], {output}
+        while stack:
+            node = stack.pop()
+            if not seen.walk.moves(node):
+                held.update(arg for args in self.path(node).turns.values() for arg in args)
+                continue
+            new = set(seen.walk.uses.get(node, ())) - known
+            known |= new
+            stack.extend(new)
+        return held
+
+    def _missing_beside(self, output: int, i: int, j: int) -> str | None:
+        """Why there is no derivative by i at points close by on the line along j, if it is missing on one side."""
+        for side in (-1, 1):
+            reasons = []
+            for distance in _DISTANCES:
+                tape = self.tape.copy()
+                tape.bound[j] = tape.add("add", tape.bound[j], tape.number(side * distance))
+                proof = Prover(tape).gradient(output, [i])[0]
+                if proof.kind in ("smooth", "undecided"):
+                    break
+                reasons.append(proof.reason)
+            if len(reasons) == len(_DISTANCES):
+                return reasons[0]
+        return None
 
     def _slope_beside(self, seen: Side, output: int, i: int, direction: Mapping[int, int], first: int) -> Side:
         """The derivative by i close to the point, as the branches taken there have it."""

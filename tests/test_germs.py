@@ -111,6 +111,12 @@ HESSIANS = [
     ("abs(x)**(3/2)", "x=0", [["edge"]]),
     ("abs(x)*y", "x=0,y=1", [["undefined", "undefined"], ["kink", "0"]]),
     ("sqrt(x)", "x=0", [["undefined"]]),
+    # the first derivative is there at the point, but not beside it
+    ("abs(x)*y", "x=0,y=0", [["0", "undefined"], ["kink", "0"]]),
+    ("abs(x)*abs(y)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),
+    ("abs(x)*y**2", "x=0,y=0", [["0", "undefined"], ["0", "0"]]),
+    ("max(x, 0)*y", "x=0,y=0", [["0", "undefined"], ["kink", "0"]]),
+    ("abs(x)**3*abs(y)**3", "x=0,y=0", [["0", "0"], ["0", "0"]]),
     # an exponent that only happens to be zero moves in the second derivative
     ("x**y", "x=2,y=0", [["0", "0.5"], ["0.5", "0.48045301391820142467"]]),
     ("y*x**(1-y)", "x=2,y=1", [["0", "-0.5"], ["-0.5", "-0.90584134720168919417"]]),
