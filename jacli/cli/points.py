@@ -56,6 +56,9 @@ def compute(command: Command, given: Mapping[str, Any]) -> int:
         from jacli.cli import cluster
 
         return cluster.compute(command, given)
+    if given["output"] not in (None, "-") and _same_file(given["points"], given["output"]):
+        hint = "another --output: results are written while points are read"
+        raise JacliError("the points and the results are the same file", None, hint, kind="option")
     asked = given["format"] or format_of(given["output"])
     view = view_of({**given, "format": asked}, POINT_FORMATS)
     text = text_of(command, given)
@@ -83,9 +86,6 @@ def _check(command: Command, given: Mapping[str, Any]) -> None:
         raise JacliError("--scheduler goes with --engine dask", kind="option")
     if given["resume"] and given["output"] in (None, "-"):
         raise JacliError("--resume needs the file to go on with", None, "--output FILE", kind="option")
-    if given["output"] not in (None, "-") and _same_file(given["points"], given["output"]):
-        hint = "another --output: results are written while points are read"
-        raise JacliError("the points and the results are the same file", None, hint, kind="option")
 
 
 def _same_file(points: str, output: str) -> bool:
@@ -95,7 +95,7 @@ def _same_file(points: str, output: str) -> bool:
         here = os.fstat(sys.stdin.fileno()) if points == "-" else Path(points).stat()
     except (OSError, ValueError, AttributeError):  # one of them is no file here
         return False
-    return os.path.samestat(here, there) and (stat.S_ISREG(there.st_mode) or stat.S_ISDIR(there.st_mode))
+    return os.path.samestat(here, there) and stat.S_ISREG(there.st_mode)
 
 
 def refuse_without_points(given: Mapping[str, Any]) -> None:
