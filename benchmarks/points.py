@@ -51,13 +51,13 @@ def jacli(text: str, count: int, check: str) -> Contender:
     bulk, settle = Bulk(task, check), Settler(task, decimals=False, single=False)
 
     def compute(points: np.ndarray) -> np.ndarray:
-        parts = []
+        entries = np.empty((len(points), len(task.entries)))
         for start in range(0, len(points), bulk.together):
-            part = points[start : start + bulk.together]
-            answer = bulk(part)
-            settle(part, answer)
-            parts.append(answer.entries)
-        return np.concatenate(parts)
+            part = slice(start, start + bulk.together)
+            answer = bulk(points[part])
+            settle(points[part], answer)
+            entries[part] = answer.entries
+        return entries
 
     return compute
 
@@ -74,7 +74,7 @@ def autograd(text: str, count: int) -> Contender:
 
     def compute(points: np.ndarray) -> np.ndarray:
         columns = torch.from_numpy(np.ascontiguousarray(points.T))
-        parts = [program(columns[:, k : k + 4096])[1] for k in range(0, len(points), 4096)]
+        parts = [program(columns[:, k : k + 16384])[1] for k in range(0, len(points), 16384)]
         return torch.cat(parts, 1).T.numpy()
 
     return compute

@@ -1,5 +1,8 @@
 """A tape run on columns: every operation once, on all points at a time, in float64.
 
+Results go into registers that are used again as soon as nothing needs them: what is worked on stays in the processor's
+cache. Conditions are numbers too, 1 where they hold and 0 elsewhere.
+
 The machine has a second gait. ``nudged`` multiplies each rounded result by ``1 ± 2**-30``: a rounding error enlarged
 2**23 times, whose effect is large enough to be seen. Digits that cancel in one gait are lost in the other. It is an
 observation and not a bound, so what looks suspicious is left to the prover.
@@ -8,7 +11,6 @@ observation and not a bound, so what looks suspicious is left to the prover.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,24 +22,39 @@ from jacli.readings.tape import Op, Tape
 NUDGE = 2.0**-30
 ENLARGED = 2.0**23
 
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-}  # fmt: skip
-_CONSTANTS = {"pi": math.pi, "E": math.e, "true": True, "false": False}
+#: Operations that torch writes into a given tensor, and its names for them.
+INTO = {
+    name: name
+    for name in (
+        "add sub mul div neg pow lt le gt ge eq ne abs sign floor ceil sqrt exp expm1 log log1p log2 log10 sin cos tan"
+        " asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc lgamma digamma hypot"
+    ).split()
+} | {"max": "maximum", "min": "minimum", "and": "logical_and", "or": "logical_or", "not": "logical_not"}
+
+_CONSTANTS = {"pi": math.pi, "E": math.e, "true": 1.0, "false": 0.0}
 
 #: Operations without a rounding error of their own.
 _EXACT = frozenset("neg abs sign floor ceil max min select lt le gt ge eq ne and or not".split())
 
+#: Numbers between two registers: rows a power of two apart would share few lines of the cache.
+_GAP = 8
+
+
+def block(count: int, shape: Sequence[int], device: Any = "cpu") -> Any:
+    """An uninitialised float64 tensor (count, *shape) whose rows lie a little further apart than they must."""
+    t, size = torch(), math.prod(shape)
+    rows = t.empty((count, size + _GAP), dtype=t.float64, device=device)
+    inner = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return rows.as_strided((count, *shape), (size + _GAP, *inner))
+
 
 class Step(NamedTuple):
-    """One operation: where its arguments are, where its result goes, and which registers are free then."""
+    """One operation: it writes into its last argument, ``function(*args, out=…)``. All are places in one table."""
 
     function: Callable[..., Any]
     args: tuple[int, ...]
     result: int
-    frees: tuple[int, ...]
-    nudge: float
+    nudge: Any
 
 
 class Machine:
@@ -52,65 +69,99 @@ class Machine:
 
     def __init__(self, tape: Tape, roots: Sequence[int], columns: Mapping[str, int], device: str = "cpu") -> None:
         self._device = device
-        self._roots = tuple(roots)
-        self._size = len(tape.ops)
-        self._constants: dict[int, float | bool] = {}
-        self._inputs: list[tuple[int, int]] = []
-        self._steps: list[Step] = []
+        self._count = len(roots)
         order = tape.needed(roots)
-        last = {arg: node for node in order for arg in tape.ops[node].args} | dict.fromkeys(roots, -1)
+        variables = [node for node in order if tape.ops[node].op == "variable"]
+        constants = self._folded(tape, order)
+        computed = [node for node in order if node not in constants and tape.ops[node].op != "variable"]
+        self._constants = [self._tensor(value) for value in constants.values()]
+        self._columns = [columns[tape.ops[node].value] for node in variables]
+        places = {node: place for place, node in enumerate([*constants, *variables])}
+        rows = range(len(places), len(places) + len(roots))
+        places |= {root: row for row, root in reversed([*zip(rows, roots, strict=True)]) if root not in places}
+        self._copied = [(k, places[root]) for k, root in enumerate(roots) if places[root] != rows[k]]
+        self._registers = _allot(tape, computed, places, rows.stop)
+        self._steps = self._compiled(tape, computed, places, constants)
+
+    def __call__(self, columns: Any, *, nudged: bool = False) -> Any:
+        """The roots' values: a tensor (roots, *shape of a column).
+
+        Args:
+            columns: one tensor a variable, all of one shape; or the rows of one tensor.
+            nudged: run in the second gait.
+        """
+        shape = columns[0].shape if len(columns) else columns.shape[1:]
+        results = block(self._count, shape, self._device)
+        rows = results.unbind(0)
+        registers = block(self._registers, shape, self._device).unbind(0)
+        table = [*self._constants, *(columns[column] for column in self._columns), *rows, *registers]
+        for function, args, result, nudge in self._steps:
+            value = function(*[table[arg] for arg in args], out=table[result])
+            if nudged and nudge is not None:
+                value.mul_(nudge)
+        for k, place in self._copied:
+            rows[k].copy_(table[place])
+        return results
+
+    def _compiled(
+        self, tape: Tape, computed: Sequence[int], places: Mapping[int, int], constants: Mapping[int, float]
+    ) -> list[Step]:
+        t = torch()
+        nudges = [self._tensor(1 + NUDGE), self._tensor(1 - NUDGE)]
+        steps = []
+        for node in computed:
+            op = tape.ops[node]
+            args, function = op.args, _into(t, op)
+            if op.op == "pow" and args[1] in constants:
+                args, function = args[:1], _power(t, constants[args[1]])
+            nudge = None if op.op in _EXACT else nudges[_side(node)]
+            steps.append(Step(function, tuple(places[arg] for arg in args), places[node], nudge))
+        return steps
+
+    def _folded(self, tape: Tape, order: Sequence[int]) -> dict[int, float]:
+        """The nodes that no variable has a part in."""
+        values: dict[int, float] = {}
         for node in order:
             op = tape.ops[node]
-            if op.op == "variable":
-                self._inputs.append((node, columns[op.value]))
-            elif all(arg in self._constants for arg in op.args):
-                self._constants[node] = self._constant(op)
-            else:
-                frees = {arg for arg in op.args if last[arg] == node and arg not in self._constants}
-                self._steps.append(Step(self._function(op), op.args, node, tuple(frees), _nudge(op, node)))
+            if op.op == "number":
+                values[node] = _double(op.value)
+            elif op.op in _CONSTANTS:
+                values[node] = _CONSTANTS[op.op]
+            elif op.op != "variable" and all(arg in values for arg in op.args):
+                args = (self._tensor(values[arg]) for arg in op.args)
+                values[node] = float(_into(torch(), op)(*args, out=self._tensor(0.0)))
+        return values
 
-    def __call__(self, columns: Sequence[Any], *, nudged: bool = False) -> list[Any]:
-        """The roots' values, each a column, or a plain number where it does not depend on the point."""
-        registers: list[Any] = [None] * self._size
-        for node, constant in self._constants.items():
-            registers[node] = constant
-        for node, column in self._inputs:
-            registers[node] = columns[column]
-        for function, args, result, frees, nudge in self._steps:
-            value = function(*[registers[arg] for arg in args])
-            registers[result] = value.mul_(nudge) if nudged and nudge != 1.0 else value
-            for node in frees:  # a small working set stays in the processor's cache
-                registers[node] = None
-        return [registers[root] for root in self._roots]
-
-    def _constant(self, op: Op) -> float | bool:
-        """A number as Python's own float: the fastest thing to multiply a column with."""
-        if op.op == "number":
-            return _double(op.value)
-        if op.op in _CONSTANTS:
-            return _CONSTANTS[op.op]
-        result: float | bool = _plain(op)(*(self._tensor(arg) for arg in op.args)).item()
-        return result
-
-    def _tensor(self, node: int) -> Any:
-        t, value = torch(), self._constants[node]
-        return t.tensor(value, dtype=t.bool if isinstance(value, bool) else t.float64, device=self._device)
-
-    def _function(self, op: Op) -> Callable[..., Any]:
-        function = _plain(op)
-        if op.op == "pow" and op.args[1] in self._constants:
-            exponent = float(self._constants[op.args[1]])
-            power = int(exponent) if exponent.is_integer() and abs(exponent) < 2**31 else exponent
-            return lambda base, _: base**power
-        if op.op in _OPERATORS:
-            return function
-        fixed = {i: self._tensor(arg) for i, arg in enumerate(op.args) if arg in self._constants}
-        return (lambda *args: function(*(fixed.get(i, arg) for i, arg in enumerate(args)))) if fixed else function
+    def _tensor(self, value: float) -> Any:
+        """A number as torch multiplies a column with it fastest."""
+        t = torch()
+        return t.tensor(value, dtype=t.float64, device=self._device)
 
 
-def _nudge(op: Op, node: int) -> float:
+def _allot(tape: Tape, computed: Sequence[int], places: dict[int, int], first: int) -> int:
+    """Give a register to each node that has no place, until its last use; how many there are.
+
+    Args:
+        tape: the program.
+        computed: its nodes, each after its arguments.
+        places: where nodes are; those of registers are added.
+        first: the place of the first register.
+    """
+    last = {arg: node for node in computed for arg in tape.ops[node].args}
+    free: list[int] = []
+    beyond = first
+    for node in computed:
+        args = set(tape.ops[node].args)
+        free += [places[arg] for arg in args if last[arg] == node and places[arg] >= first]
+        if node not in places:
+            places[node] = free.pop() if free else beyond
+            beyond = max(beyond, places[node] + 1)
+    return beyond - first
+
+
+def _side(node: int) -> int:
     """Up or down, by a hash, so that errors neither all add up nor all cancel."""
-    return 1.0 if op.op in _EXACT else 1.0 + (NUDGE if node * 2654435761 >> 16 & 1 else -NUDGE)
+    return node * 2654435761 >> 16 & 1
 
 
 def _double(value: Any) -> float:
@@ -120,24 +171,30 @@ def _double(value: Any) -> float:
         return math.copysign(math.inf, value)
 
 
-def _plain(op: Op) -> Callable[..., Any]:
-    """The operation as a function of tensors."""
-    t = torch()
-    if op.op in _OPERATORS:
-        return _OPERATORS[op.op]
+def _power(t: Any, exponent: float) -> Callable[..., Any]:
+    """``x**n`` with a number as exponent."""
+    power = int(exponent) if exponent.is_integer() and abs(exponent) < 2**31 else exponent
+    return lambda base, out: t.pow(base, power, out=out)
+
+
+def _into(t: Any, op: Op) -> Callable[..., Any]:
+    """The operation as a function of tensors that writes into ``out``, and returns it."""
+    if op.op in INTO and len(op.args) <= 2:
+        function: Callable[..., Any] = getattr(t, INTO[op.op])
+        return function
     if op.op == "select":
-        return lambda *args: _select(t, args)
+        return lambda *args, out: out.copy_(_select(t, args))
     if op.op == "besseli":
-        return lambda x: _besseli(t, x, abs(op.value[0]))
+        return lambda x, out: out.copy_(_besseli(t, x, abs(op.value[0])))
     row, integers = ROWS[op.op], op.value or ()
-    return lambda *args: row.torch(t, *args, *integers)
+    return lambda *args, out: out.copy_(row.torch(t, *args, *integers))
 
 
 def _select(t: Any, args: Sequence[Any]) -> Any:
     """The first value whose condition holds; not a number where none does."""
     otherwise = args[-1] if len(args) % 2 else t.tensor(t.nan, dtype=t.float64, device=args[0].device)
     for condition, value in reversed(list(zip(args[0::2], args[1::2], strict=False))):
-        otherwise = t.where(condition, value, otherwise)
+        otherwise = t.where(condition != 0, value, otherwise)
     return otherwise
 
 

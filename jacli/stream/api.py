@@ -89,26 +89,24 @@ def at_points(
     )
     numbers = numbers[:, list(task.layout.sources)]
 
-    from jacli.stream.bulk import POINT_STATUSES, Bulk
+    from jacli.stream.answer import POINT_STATUSES
+    from jacli.stream.bulk import Bulk
     from jacli.stream.settle import Settler
 
     bulk, settle = Bulk(task, check, dtype, device), Settler(task, decimals=False, single=dtype == "float32")
+    count, kind = len(numbers), np.float32 if bulk.single else np.float64
+    values = np.empty((count, len(task.outputs)), kind)
+    derivative = np.empty((count, len(task.entries)), kind)
+    status = np.empty(count, np.uint8)
     reasons: dict[int, str] = {}
-    parts = []
-    for start in range(0, max(len(numbers), 1), bulk.together):
-        part = numbers[start : start + bulk.together]
-        answer = bulk(part)
-        settle(part, answer)
+    for start in range(0, count, bulk.together):
+        part = slice(start, start + bulk.together)
+        answer = bulk(numbers[part])
+        settle(numbers[part], answer)
+        values[part], derivative[part], status[part] = answer.values, answer.entries, answer.status
         reasons |= {start + row: reason for row, reason in answer.reasons.items()}
-        parts.append(answer)
-    return Points(
-        task.columns,
-        task.outputs,
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.entries for part in parts]).reshape(-1, *task.shape),
-        np.array(POINT_STATUSES)[np.concatenate([part.status for part in parts])],
-        reasons,
-    )
+    words = np.array(POINT_STATUSES)[status]
+    return Points(task.columns, task.outputs, values, derivative.reshape(-1, *task.shape), words, reasons)
 
 
 def _refuse(command: str, weights: Any, tangent: Any, check: str, dtype: str) -> None:

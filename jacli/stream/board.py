@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from jacli.render.numbers import show
 from jacli.render.options import Options
 from jacli.render.sections import Facts, Section, Table, Verdict
-from jacli.stream.bulk import POINT_STATUSES, Answer
+from jacli.stream.answer import POINT_STATUSES, Answer
 from jacli.stream.run import Tally, relative
 from jacli.stream.sink import Kept, names_of, numbers_of
 from jacli.stream.source import Rows

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jacli.errors import JacliError
-from jacli.stream.bulk import POINT_STATUSES, Answer, Bulk
+from jacli.stream.answer import POINT_STATUSES, Answer
+from jacli.stream.bulk import Bulk
 from jacli.stream.settle import Settler
 from jacli.stream.sink import Kept, Sink
 from jacli.stream.source import Bad, Rows, Source

@@ -14,7 +14,9 @@ from jacli.problem import Variable as Bound
 from jacli.readings.lowering import Lowered
 from jacli.readings.tape import Tape
 from jacli.result import STATUSES
-from jacli.stream.bulk import POINT_STATUSES, SINGLE_RTOL, Answer, weighted
+from jacli.stream.answer import POINT_STATUSES, Answer
+from jacli.stream.bulk import weighted
+from jacli.stream.compare import SINGLE_RTOL
 from jacli.stream.task import Task
 
 #: Points whose proofs are remembered: data often has the same few special points again and again.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from jacli.errors import JacliError
-from jacli.stream.bulk import POINT_STATUSES, Answer
+from jacli.stream.answer import POINT_STATUSES, Answer
 from jacli.stream.source import Rows
 from jacli.stream.task import Task
 
