@@ -68,7 +68,8 @@ def jacobian(
     Raises:
         JacliError: when the request is wrong; nothing was computed.
     """
-    problem = _read(text, at, vars, wrt, show, sparse.MOST_DENSE if most_dense is None else most_dense)
+    limit = sparse.MOST_DENSE if most_dense is None else most_dense
+    problem = _read(text, at, vars, wrt, show, limit, long_is_large=most_dense is not None)
     if not isinstance(problem, Problem):
         if most_dense is None:
             raise sparse.too_large("Jacobian", problem.rows, problem.columns)
@@ -188,11 +189,10 @@ def sparse_jacobian(text: str, at: Any, *, wrt: Any = None, vars: Any = None, ch
     """The Jacobian in coordinates, however small: ``result.to_coo()`` is a SciPy array. Arguments as for ``jacobian``.
 
     Raises:
-        JacliError: when the request is wrong, or the program has no families of rows.
+        JacliError: when the request is wrong, or too many entries can differ from zero.
     """
     found = jacobian(text, at, wrt=wrt, vars=vars, check=check, most_dense=-1)
-    if isinstance(found, Result):
-        raise JacliError("this program of arrays has no rows that share a formula", kind="limit")
+    assert not isinstance(found, Result), "whatever has more than -1 entries is large"
     return found
 
 
@@ -309,7 +309,7 @@ def _read(
 ) -> Problem | System:
     """A problem to prove entry by entry, or a large one as a system of families.
 
-    ``long_is_large``: so is one that is too long to be written out in single numbers, if it has families.
+    ``long_is_large``: so is one that is too long to be written out in single numbers.
     """
     large = sparse.from_text(text, at, most_dense, vars=vars, wrt=wrt)
     if large is None:

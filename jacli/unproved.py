@@ -1,104 +1,147 @@
 """Products for programs too long to be proved: every entry compared with a second reading in doubles.
 
-The result says so in its notes. Entries have no formula and no exact value; where the two readings differ, the entry
-is ``undefined`` and not ``disagree``, since neither reading is the truth.
+The result says so in its notes. Entries have no formula and no exact value; where the two readings differ, and where a
+switching point decides, the entry is ``undefined`` and not ``disagree``, since neither reading is the truth.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from jacli import mirror
+import numpy as np
+
 from jacli.autograd import Floats, at_the_point
+from jacli.mirror import Mirror, NoRule
 from jacli.problem import Problem, Tolerance, Vector, row_names, too_long
 from jacli.readings import floats
 from jacli.result import Block, Entry, Named, Result, entry_names
+from jacli.sparse.wires import Wiring, wiring
 
 #: What rounding in long sums may do, relative to the largest entry of the row.
 ROUNDING = 1e-12
 
-#: Rows of random signs that a JVP is compared along, and their seed.
-PROBES, SEED = 3, 20
-
-NOTE = "the program is too long to be written out in single numbers: {how}, not proved"
+NOTE = (
+    "the program is too long to be written out in single numbers: every entry is compared with a second reading in "
+    "doubles, not proved"
+)
 
 
 def vjp(problem: Problem, weights: Vector, tolerance: Tolerance) -> Result:
     """``weights · J``, entry by entry beside a second reverse pass that shares no rule with autograd."""
-    computed = Floats.of(problem)
-    row = _row(problem, computed, weights.doubles, computed.vjp(weights.doubles), tolerance)
+    computed, second = Floats.of(problem), _Second(problem)
+    row = second.row(computed.vjp(weights.doubles), weights.doubles, tolerance)
     block = Block("vjp", ("vjp",), problem.columns, (row,), vector=True)
     return _result("vjp", problem, computed, block, tolerance, weights=weights.doubles)
 
 
 def grad(problem: Problem, tolerance: Tolerance) -> Result:
     """The gradient of the one scalar output, likewise."""
-    computed = Floats.of(problem)
-    row = _row(problem, computed, (1.0,), computed.vjp((1.0,)), tolerance)
+    computed, second = Floats.of(problem), _Second(problem)
+    row = second.row(computed.vjp((1.0,)), (1.0,), tolerance)
     block = Block("grad", row_names(problem), problem.columns, (row,), vector=True)
     return _result("grad", problem, computed, block, tolerance)
 
 
 def jvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
-    """``J · tangent``, compared along random rows: ``u·(J·tangent)`` beside ``(u·J)·tangent`` of the second reading."""
-    computed = Floats.of(problem)
-    values = computed.jvp(tangent.doubles)
-    generator = random.Random(SEED)  # noqa: S311
-    confirmed = all(
-        _along(problem, computed, [generator.choice((-1.0, 1.0)) for _ in values], values, tangent.doubles, tolerance)
-        for _ in range(PROBES)
-    )
-    row = tuple(_entry(value, confirmed and math.isfinite(value)) for value in values)
+    """``J · tangent``, entry by entry beside a forward pass by the same second reading."""
+    computed, second = Floats.of(problem), _Second(problem)
+    row = second.column(computed.jvp(tangent.doubles), tangent.doubles, tolerance)
     block = Block("jvp", ("jvp",), row_names(problem), (row,), vector=True)
-    how = f"compared along {PROBES} random rows with a second reading in doubles"
-    return _result("jvp", problem, computed, block, tolerance, tangent=tangent.doubles, how=how)
+    return _result("jvp", problem, computed, block, tolerance, tangent=tangent.doubles)
 
 
-def _row(
-    problem: Problem, computed: Floats, weights: Sequence[float], values: Sequence[float], tolerance: Tolerance
+@dataclass(frozen=True)
+class _Second:
+    """The second reading of a problem."""
+
+    problem: Problem
+
+    @cached_property
+    def mirror(self) -> Mirror:
+        return Mirror(self.problem.program, at_the_point(self.problem))
+
+    def row(self, values: Sequence[float], weights: Sequence[float], tolerance: Tolerance) -> tuple[Entry, ...]:
+        """The entries of ``weights · J``. Raises JacliError where the program has an operation without a rule."""
+        pieces = _cut(weights, self.problem.output_shapes)
+        try:
+            bars = self.mirror.vjp([_tensor(piece) for piece in pieces])
+        except NoRule:
+            raise too_long() from None
+        second = Floats.flat([bars[variable.name] for variable in self.problem.wrt])
+        return _entries(values, second, self._deciding(pieces), tolerance)
+
+    def column(self, values: Sequence[float], tangent: Sequence[float], tolerance: Tolerance) -> tuple[Entry, ...]:
+        """The entries of ``J · tangent``. Raises JacliError as ``row``."""
+        pieces = _cut(tangent, [variable.shape for variable in self.problem.wrt])
+        names = [variable.name for variable in self.problem.wrt]
+        try:
+            dots = self.mirror.jvp({name: _tensor(piece) for name, piece in zip(names, pieces, strict=True)})
+        except NoRule:
+            raise too_long() from None
+        second = [dot.expand(shape) for dot, shape in zip(dots, self.problem.output_shapes, strict=True)]
+        return _entries(values, Floats.flat(second), self._decided(pieces), tolerance)
+
+    # ---- switching points
+
+    @cached_property
+    def _wiring(self) -> Wiring:
+        return wiring(self.problem.program, self.problem.shapes, [variable.name for variable in self.problem.wrt], {})
+
+    @cached_property
+    def _switching(self) -> dict[int, Any]:
+        """The entries at a switching point, by node, flat."""
+        found, shapes = self.mirror.switching(), self.problem.shapes
+        return {node: mask.expand(shapes[node]).reshape(-1).numpy() for node, mask in found.items()}
+
+    def _deciding(self, weights: Sequence[Any]) -> list[bool]:
+        """For each column, whether it decides about a switching point on the way to an output with a weight."""
+        if not self._switching:
+            return [False] * len(self.problem.columns)
+        used = dict(zip(self.problem.program.outputs, (piece.reshape(-1) != 0 for piece in weights), strict=True))
+        marks = self._wiring.deciding(self._switching, used)
+        nodes = [self.problem.program.variables.get(variable.name, -1) for variable in self.problem.wrt]
+        parts = zip(nodes, self.problem.wrt, strict=True)
+        masks = [marks[node] if node in marks else np.zeros(len(variable.entries), bool) for node, variable in parts]
+        return [bool(turns) for mask in masks for turns in mask]
+
+    def _decided(self, tangent: Sequence[Any]) -> list[bool]:
+        """For each row, whether a switching point decides about it that the tangent moves."""
+        if not self._switching:
+            return [False] * self.problem.output_size
+        nodes = [self.problem.program.variables.get(variable.name, -1) for variable in self.problem.wrt]
+        moved = {node: piece.reshape(-1) != 0 for node, piece in zip(nodes, tangent, strict=True)}
+        marks = self._wiring.decided(self._switching, moved)
+        return [bool(turns) for node in self.problem.program.outputs for turns in marks[node]]
+
+
+def _cut(numbers: Sequence[float], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """A flat list as arrays of these shapes."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(np.array(numbers, float), ends), shapes, strict=True)]
+
+
+def _tensor(array: Any) -> Any:
+    return floats.torch().from_numpy(array)
+
+
+def _entries(
+    values: Sequence[float], second: Sequence[float], turning: Sequence[bool], tolerance: Tolerance
 ) -> tuple[Entry, ...]:
-    second = _mirrored(problem, computed, weights)
     room = ROUNDING * max((abs(value) for value in second if math.isfinite(value)), default=0.0) + tolerance.atol
     return tuple(
-        _entry(value, abs(value - other) <= tolerance.rtol * abs(other) + room)
-        for value, other in zip(values, second, strict=True)
+        _entry(value, confirmed=abs(value - other) <= tolerance.rtol * abs(other) + room, turns=turns)
+        for value, other, turns in zip(values, second, turning, strict=True)
     )
 
 
-def _along(
-    problem: Problem,
-    computed: Floats,
-    row: Sequence[float],
-    values: Sequence[float],
-    tangent: Sequence[float],
-    tolerance: Tolerance,
-) -> bool:
-    ours = [u * value for u, value in zip(row, values, strict=True)]
-    theirs = [slope * step for slope, step in zip(_mirrored(problem, computed, row), tangent, strict=True)]
-    room = tolerance.rtol * max(math.fsum(map(abs, ours)), math.fsum(map(abs, theirs))) + tolerance.atol
-    return abs(math.fsum(ours) - math.fsum(theirs)) <= room
-
-
-def _mirrored(problem: Problem, computed: Floats, weights: Sequence[float]) -> list[float]:
-    """The second reading's ``weights · J``, flattened. Raises JacliError when it has no rule for the program."""
-    t = floats.torch()
-    cotangents: list[Any] = []
-    start = 0
-    for output in computed.outputs:
-        part = weights[start : start + output.numel()]
-        cotangents.append(t.tensor(part, dtype=t.float64).reshape(output.shape))
-        start += output.numel()
-    try:
-        bars = mirror.vjp(problem.program, at_the_point(problem), cotangents)
-    except mirror.NoRule:
-        raise too_long() from None
-    return Floats.flat([bars[variable.name] for variable in problem.wrt])
-
-
-def _entry(value: float, confirmed: bool) -> Entry:
+def _entry(value: float, *, confirmed: bool, turns: bool) -> Entry:
+    if turns:
+        reason = "at a switching point, or too near to one for doubles, and the program is too long to prove which side"
+        return Entry(value, None, None, "undefined", reason=reason)
     if confirmed:
         return Entry(value, None, None, "agree")
     reason = "two readings in doubles differ here, and the program is too long to prove either"
@@ -111,8 +154,6 @@ def _result(
     computed: Floats,
     block: Block,
     tolerance: Tolerance,
-    *,
-    how: str = "every entry is compared with a second reading in doubles",
     **more: Any,
 ) -> Result:
     names = problem.program.output_names()
@@ -130,6 +171,6 @@ def _result(
         rtol=tolerance.rtol,
         atol=tolerance.atol,
         remarks=problem.remarks,
-        notes=(*problem.notes(), NOTE.format(how=how)),
+        notes=(*problem.notes(), NOTE),
         **more,
     )

@@ -68,6 +68,11 @@ def evaluate(nodes: Sequence[Operation], roots: Sequence[int], variables: Mappin
     return values
 
 
+def applied(nodes: Sequence[Operation], index: int, values: Mapping[int, Any]) -> Any:
+    """One operation, no variable, on the values that are there for its arguments."""
+    return _apply(torch(), nodes, nodes[index], values, {})
+
+
 def alone(nodes: Sequence[Operation], index: int, values: Mapping[int, Any]) -> tuple[Any, dict[int, Any]]:
     """One operation in a graph of its own: its tensor, and fresh leaves for the arguments that carry gradients.
 

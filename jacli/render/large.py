@@ -23,7 +23,7 @@ LONGEST_EQUATION = 60
 def sections(result: LargeResult, options: Options) -> list[Section]:
     """Everything that a summary of ``result`` says."""
     drawn: list[Section] = [Facts(tuple(_facts(result)))]
-    drawn.append(_shapes(result))
+    drawn += _shapes(result)
     for found in result.quantities:
         if found.entries is not None:
             drawn.append(_picture(result, found))
@@ -40,9 +40,14 @@ def _words(result: LargeResult) -> str:
         return "nothing was computed: these are the entries that can differ from zero"
     counts = ", ".join(f"{count:,} {kind}" for kind, count in result.counts.items()) or "no entries"
     how = {"none": "nothing was checked", "all": "every entry proved"}.get(
-        result.check, f"every entry compared with the formulas' derivatives, {result.proved:,} proved"
+        result.check, f"every entry compared with {_second(result)}, {result.proved:,} proved"
     )
     return f"verdict: {result.verdict} ({counts}; {how}; relative tolerance {result.rtol:g})"
+
+
+def _second(result: LargeResult) -> str:
+    """What entries are compared with."""
+    return "the formulas' derivatives" if result.system.families else "a second reading"
 
 
 def _facts(result: LargeResult) -> Iterator[tuple[str, str]]:
@@ -67,15 +72,17 @@ def _facts(result: LargeResult) -> Iterator[tuple[str, str]]:
             yield "colours", f"{forward} forward (JVPs), {reverse} reverse (VJPs), by a greedy colouring"
 
 
-def _shapes(result: LargeResult) -> Table:
-    """What the rows have in common: one line a formula."""
+def _shapes(result: LargeResult) -> Iterator[Table]:
+    """What the rows have in common: one line a formula. A program differentiated as a whole has none."""
+    if not result.system.families:
+        return
     families = sorted(result.system.families, key=len, reverse=True)
     rows = [(f"{len(family):,}", _shortened(family.formula.text)) for family in families[:MOST_SHAPES]]
     rest = len(families) - len(rows)
     if rest:
         rows.append((f"{sum(map(len, families[MOST_SHAPES:])):,}", f"… of {rest:,} further shapes"))
     count = len(families)
-    return Table(
+    yield Table(
         f"{count:,} shape{'s' * (count != 1)} of equations", ("rows", "such as"), tuple(rows), words=frozenset({1})
     )
 

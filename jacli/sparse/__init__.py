@@ -57,7 +57,7 @@ def from_text(text: str, at: Any, most_dense: int, *, vars: Any = None, wrt: Any
 
 
 def from_arrays(bound: Bound, most_dense: int) -> System | None:
-    """A system of a program of arrays, or None when it is small, or has no families."""
+    """A system of a program of arrays, or None when it is small."""
     rows, columns = bound.size
     if rows * columns <= most_dense:
         return None

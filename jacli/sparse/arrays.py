@@ -8,7 +8,7 @@ another, ``sum`` and ``mean`` let all rows add to one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,6 +23,7 @@ from jacli.problem import Bound, doubles
 from jacli.readings.lowering import lower_constant
 from jacli.readings.tape import Tape
 from jacli.sparse import written
+from jacli.sparse.coloured import Coloured
 from jacli.sparse.equations import NotScalar
 from jacli.sparse.family import Family, Floats, Ints, Numbers, rebuilt
 from jacli.sparse.point import Space, Values, space
@@ -34,24 +35,24 @@ _LEAVES = frozenset(("variable", "index", "gather", "reshape", "transpose"))
 _OPERATORS = frozenset(("neg", "add", "sub", "mul", "div", "pow", "select", "pi", "E", "true", "false", "number"))
 
 
-def system(bound: Bound) -> System | None:
-    """The families of a program of arrays; None where there are none and it is too long to write out."""
+def system(bound: Bound) -> System:
+    """A program of arrays as families; where there are none and it is too long to write out, as a whole."""
     variables = space(_values(bound), tuple(bound.values), bound.chosen)
     found = _entry_by_entry(bound, variables)
     if found is None:
         found = written.families(bound, variables)
-    if found is None:
-        return None
     shapes = tuple(bound.shapes[node] for node in bound.program.outputs)
-    return System(
+    families = tuple(found or ())
+    given = (
         bound.program.text,
-        tuple(found),
+        families,
         variables,
         bound.program.output_names(),
         shapes if any(shapes) else None,
-        _distinct(found, bound.size[0]),
+        _distinct(families, bound.size[0]),
         bound.remarks(),
     )
+    return System(*given) if found is not None else Coloured(*given, bound=bound)
 
 
 def _entry_by_entry(bound: Bound, variables: Space) -> list[Family] | None:
@@ -92,7 +93,7 @@ def _doubles(value: Data | Program) -> Floats:
     return np.array(doubles(value), np.float64)
 
 
-def _distinct(families: list[Family], rows: int) -> bool:
+def _distinct(families: Sequence[Family], rows: int) -> bool:
     """Whether no entry of the Jacobian gets two contributions."""
     if sum(map(len, families)) > rows:
         return False

@@ -250,7 +250,7 @@ class Checker:
             suspicious = self._alone(question) if question.alone else self._suspicious(question)
             verdicts = Verdicts(np.where(suspicious, _UNCHECKED, _AGREE).astype(np.uint8))
             wanted = np.flatnonzero(suspicious)
-        return self._proved(question, verdicts, [*_sample(count), *wanted.tolist()])
+        return self._proved(question, verdicts, [*sample(count), *wanted.tolist()])
 
     def _alone(self, question: Question) -> Mask:
         """``_suspicious`` where every value is one row's, in order."""
@@ -354,7 +354,7 @@ class Checker:
         return verify.prove_gradient(tape, total, [columns[column]])[0]
 
 
-def _sample(count: int) -> list[int]:
+def sample(count: int) -> list[int]:
     """A few places, the same every time."""
     chosen: list[int] = np.random.default_rng(0).permutation(count)[:SAMPLE].tolist()
     return chosen

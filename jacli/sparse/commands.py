@@ -10,9 +10,11 @@ import numpy as np
 from jacli.errors import JacliError
 from jacli.problem import Tolerance, bound
 from jacli.readings.tape import Tape
-from jacli.sparse import arrays
+from jacli.sparse import arrays, coloured
 from jacli.sparse.check import Checker, check_mode, unchecked
-from jacli.sparse.derive import Derived, one_thread
+from jacli.sparse.coloured import Coloured, Products
+from jacli.sparse.compare import Comparer
+from jacli.sparse.derive import Derived, Entries, one_thread
 from jacli.sparse.family import Floats
 from jacli.sparse.point import Values, read_values
 from jacli.sparse.result import LargeResult, Quantity
@@ -23,8 +25,7 @@ def jacobian(system: System, tolerance: Tolerance, check: str = "suspect", weigh
     """Every entry that the program can depend on, and ``weights · J`` when weights are given."""
     row = None if weights is None else _numbers(weights, system.rows, "weights")
     with one_thread():
-        derived = Derived(system)
-        checker = Checker(derived, tolerance, check_mode(check))
+        derived, checker = _readings(system, tolerance, check)
         value, entries = derived.values(), derived.jacobian()
         quantities = [Quantity("jacobian", entries.values, checker.jacobian(entries), entries)]
         if row is not None:
@@ -36,8 +37,8 @@ def vjp(system: System, weights: Any, tolerance: Tolerance, check: str = "suspec
     """``weights · J``; the Jacobian is never built."""
     row = _numbers(weights, system.rows, "weights")
     with one_thread():
-        derived = Derived(system)
-        found = _vjp(derived, Checker(derived, tolerance, check_mode(check)), row)
+        derived, checker = _readings(system, tolerance, check)
+        found = _vjp(derived, checker, row)
         return _result("vjp", system, derived.values(), [found], tolerance, check, weights=row)
 
 
@@ -45,9 +46,8 @@ def jvp(system: System, tangent: Any, tolerance: Tolerance, check: str = "suspec
     """``J · tangent``; the Jacobian is never built."""
     column = _numbers(tangent, system.columns, "tangent")
     with one_thread():
-        derived = Derived(system)
+        derived, checker = _readings(system, tolerance, check)
         values = derived.jvp(column.doubles)
-        checker = Checker(derived, tolerance, check_mode(check))
         found = Quantity("jvp", values, checker.jvp(values, column.doubles, _exact(column)), over="outputs")
         return _result("jvp", system, derived.values(), [found], tolerance, check, tangent=column)
 
@@ -55,6 +55,8 @@ def jvp(system: System, tangent: Any, tolerance: Tolerance, check: str = "suspec
 def grad(system: System, tolerance: Tolerance, check: str = "suspect") -> LargeResult:
     """The gradient of the one scalar output."""
     _check_scalar(system, "gradient", "jacobian or vjp")
+    if isinstance(system, Coloured):
+        return _gradient_of_a_whole(system, tolerance, check)
     found = jacobian(system, tolerance, check)
     quantity = found.quantities[0]
     entries = quantity.entries
@@ -74,14 +76,23 @@ def grad(system: System, tolerance: Tolerance, check: str = "suspect") -> LargeR
     return _result("grad", system, found.value, [Quantity("grad", values, moved)], tolerance, check)
 
 
+def _gradient_of_a_whole(system: Coloured, tolerance: Tolerance, check: str) -> LargeResult:
+    """One reverse pass, whatever lies on the way."""
+    with one_thread():
+        derived, checker = _readings(system, tolerance, check)
+        one = np.ones(1)
+        values = derived.vjp(one)
+        verdicts = checker.vjp(values, one, lambda tape, _: tape.number(1))
+        return _result("grad", system, derived.values(), [Quantity("grad", values, verdicts)], tolerance, check)
+
+
 def hvp(system: System, tangent: Any, tolerance: Tolerance, check: str = "suspect") -> LargeResult:
     """The Hessian of the one scalar output times ``tangent``; the Hessian is never built."""
     _check_scalar(system, "Hessian", "jacobian")
     column = _numbers(tangent, system.columns, "tangent")
     with one_thread():
-        derived = Derived(system)
+        derived, checker = _readings(system, tolerance, check)
         values = derived.hvp(column.doubles)
-        checker = Checker(derived, tolerance, check_mode(check))
         found = Quantity("hvp", values, checker.hvp(values, column.doubles, _exact(column)))
         return _result("hvp", system, derived.values(), [found], tolerance, check, tangent=column)
 
@@ -90,7 +101,7 @@ def sparsity(text: str, at: Any = None, *, vars: Any = None, wrt: Any = None) ->
     """The places that can differ from zero, by what each equation names. Numbers need no point.
 
     Raises:
-        JacliError: when the program has arrays and there is no point to give their shapes, or no rows alike.
+        JacliError: when the program has arrays and there is no point to give their shapes, or too many places.
     """
     system = from_text(text, at, vars=vars, wrt=wrt)
     if system is None:
@@ -98,14 +109,35 @@ def sparsity(text: str, at: Any = None, *, vars: Any = None, wrt: Any = None) ->
             hint = "for example --at x=@x.npy, or --at 'x=zeros(1000)'"
             raise JacliError("arrays need a point, for their shapes", None, hint, kind="option")
         system = arrays.system(bound(text, at, vars=vars, wrt=wrt))
-        if system is None:
-            raise JacliError("this program of arrays has no rows that share a formula", kind="limit")
-    entries = Derived(system).pattern()
+    entries = _pattern(system)
     found = Quantity("sparsity", entries.values, unchecked(len(entries)), entries)
-    return LargeResult("sparsity", system, np.zeros(0), (found,), check="none", remarks=system.remarks)
+    return LargeResult("sparsity", system, np.zeros(0), (found,), check="none", remarks=_remarks(system))
 
 
-def _vjp(derived: Derived, checker: Checker, weights: Values) -> Quantity:
+def _pattern(system: System) -> Entries:
+    """The places that can differ from zero; the values are ones."""
+    if not isinstance(system, Coloured):
+        return Derived(system).pattern()
+    rows, columns = system.places
+    return Entries(rows, columns, np.ones(len(rows)))
+
+
+def _readings(system: System, tolerance: Tolerance, check: str) -> tuple[Derived | Products, Checker | Comparer]:
+    """What computes a system, and what checks that."""
+    mode = check_mode(check)
+    if isinstance(system, Coloured):
+        products = Products(system)
+        return products, Comparer(products, tolerance, mode)
+    derived = Derived(system)
+    return derived, Checker(derived, tolerance, mode)
+
+
+def _remarks(system: System) -> tuple[str, ...]:
+    """What is worth saying on standard error."""
+    return system.remarks + (coloured.remarks(system) if isinstance(system, Coloured) else ())
+
+
+def _vjp(derived: Derived | Products, checker: Checker | Comparer, weights: Values) -> Quantity:
     values = derived.vjp(weights.doubles)
     return Quantity("vjp", values, checker.vjp(values, weights.doubles, _exact(weights)))
 
@@ -144,6 +176,15 @@ def _exact(values: Values) -> Callable[[Tape, int], int]:
     return exact
 
 
+def _left_over(system: System, count: int, check: str) -> str:
+    """What remains unchecked, and what would help."""
+    if not isinstance(system, Coloured):
+        return f"{count:,} doubtful entries were not proved; --check all proves every one"
+    if check == "all":
+        return f"{count:,} entries were not proved: too many numbers stand behind each"
+    return f"{count:,} doubtful entries were not proved; --check all proves every one that few numbers stand behind"
+
+
 def _check_scalar(system: System, what: str, instead: str) -> None:
     if system.rows != 1:
         raise JacliError(
@@ -166,9 +207,9 @@ def _result(
     tangent: Values | None = None,
 ) -> LargeResult:
     left = 0 if check == "none" else sum(found.verdicts.left for found in quantities)
-    remarks = system.remarks
+    remarks = _remarks(system)
     if left:
-        remarks += (f"{left:,} doubtful entries were not proved; --check all proves every one",)
+        remarks += (_left_over(system, left, check),)
     return LargeResult(
         command,
         system,

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from jacli.sparse.colour import colours
 from jacli.sparse.family import Ints
 
 #: Places beyond which no colours are looked for: greedy colouring is a loop over them.
@@ -40,12 +41,18 @@ class Pattern:
     @property
     def forward_colours(self) -> int | None:
         """Jacobian-vector products that give every entry: groups of columns that share no row. None: too large."""
-        return _colours(self.columns, self.rows, self.shape[1], self.shape[0])
+        return self._count(self.columns, self.rows, self.shape[1], self.shape[0])
 
     @property
     def reverse_colours(self) -> int | None:
         """Vector-Jacobian products that give every entry: groups of rows that share no column. None: too large."""
-        return _colours(self.rows, self.columns, self.shape[0], self.shape[1])
+        return self._count(self.rows, self.columns, self.shape[0], self.shape[1])
+
+    def _count(self, items: Ints, through: Ints, count: int, others: int) -> int | None:
+        if len(self) > MOST_COLOURED:
+            return None
+        found = colours(items, through, count, others)
+        return None if found is None else int(found.max(initial=-1)) + 1
 
     def picture(self, width: int = 60, height: int = 30) -> list[str]:
         """The pattern in Braille, two by four places a character at most; a dot says that something is there."""
@@ -60,28 +67,3 @@ class Pattern:
 
 #: The bits of the eight dots (Unicode 15, chapter 21.1).
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-
-
-def _colours(items: Ints, through: Ints, count: int, others: int) -> int | None:
-    """The colours that a greedy colouring of ``items`` uses, two of which may not meet in one of ``through``.
-
-    Items are taken in their natural order, each getting the least colour that none of those it meets has
-    (Curtis, Powell and Reid, 1974). Colours seen by each of ``through`` are bits of a Python integer.
-    """
-    if len(items) > MOST_COLOURED:
-        return None
-    order = np.argsort(items, kind="stable")
-    starts = np.searchsorted(items[order], np.arange(count + 1)).tolist()
-    met = through[order].tolist()
-    seen = [0] * others
-    used = 0
-    for item in range(count):
-        mine = met[starts[item] : starts[item + 1]]
-        taken = 0
-        for other in mine:
-            taken |= seen[other]
-        free = ~taken & (taken + 1)
-        for other in mine:
-            seen[other] |= free
-        used = max(used, free.bit_length())
-    return used
