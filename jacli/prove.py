@@ -241,6 +241,8 @@ class Prover:
 
     def _compared(self, output: int, value: int, left: Side, right: Side) -> Proof:
         """The derivative of a node whose value at the point is ``value``, from what was seen on each side."""
+        if left.swings or right.swings:
+            return Proof("undefined", reason=f"no slope: {left.problem if left.swings else right.problem}")
         for side in (left, right):
             if side.problem and side.real:
                 return Proof("undecided", reason=f"undecided: {side.problem}")
@@ -288,13 +290,33 @@ class Prover:
         root = self._real_root(output, direction, found)
         if root:
             return replace(proof, reason=f"{proof.reason}; {root}")
+        words = self._one_sided_extension(left, right) if left.real != right.real else self._extension(left, right)
+        return replace(proof, reason=f"{proof.reason}, as typed; {words}") if words else proof
+
+    def _extension(self, left: Side, right: Side) -> str | None:
+        """What the continuous extension is, where both sides lead to one value."""
         limit, slope = right.limit, right.slope
-        if not isinstance(limit, int) or self._apart(left, right, left.limit, limit) is not False:
-            return proof
-        words = f"{proof.reason}, as typed; its continuous extension has the value {self._exact(limit)}"
-        if isinstance(slope, int) and self._apart(left, right, left.slope, slope) is False:
-            words += f" and the slope {self._exact(slope)}"
-        return replace(proof, reason=words)
+        if not isinstance(limit, int) or not isinstance(left.limit, int):
+            return None
+        jumps = self._apart(left, right, left.limit, limit)
+        if jumps is not False:
+            ends = f"it leads to {self._exact(left.limit)} from the left and to {self._exact(limit)} from the right"
+            return ends if jumps else None
+        words = f"its continuous extension has the value {self._exact(limit)}"
+        if slope is None or left.slope is None:
+            return words + (" and no slope" if left.swings or right.swings else "")
+        apart = self._apart(left, right, left.slope, slope)
+        if apart:
+            return f"{words}, the slope {self._written(left.slope)} on the left and {self._written(slope)} on the right"
+        return words if apart is None else f"{words} and the slope {self._written(slope)}"
+
+    def _one_sided_extension(self, left: Side, right: Side) -> str | None:
+        """The same where the program is real on one side only."""
+        side, name = (right, "right") if right.real else (left, "left")
+        if not isinstance(side.limit, int):
+            return None
+        slope = "" if side.slope is None else f" and the slope {self._written(side.slope)}"
+        return f"its extension from the {name} has the value {self._exact(side.limit)}{slope}"
 
     def _real_root(self, output: int, direction: Mapping[int, int], found: Undefined) -> str | None:
         """What to type where an odd root of a negative number was meant, and its slope."""
@@ -373,6 +395,8 @@ class Prover:
         sides = []
         for side in (-1, 1):
             seen = look(self.balls, self.path(output), output, direction, side, output)
+            if seen.swings:  # which says nothing of the derivative by i
+                seen = replace(seen, problem=None, swings=False)
             if not seen.problem and i in self._stays(seen, output, held=held):
                 seen = replace(seen, problem="the program stays at its switching point along this line")
             if not seen.problem:

@@ -1,64 +1,125 @@
-"""One-sided power series whose coefficients are nodes of the tape: arithmetic and functions.
+"""Asymptotic expansions on one side of the point: arithmetic and functions.
 
-A germ is what a program looks like infinitely close to the point on one side: ``sum(c[k]*s**k)`` for small s > 0.
-Coefficients are exact constants of the same tape, so whether one is zero is settled like any other question. The
-series of the functions come from addition theorems and a handful of expansions at 0 (DLMF 4.6, 4.19, 4.24, 4.33,
-5.7, 7.6, 10.29), not from the derivative formulas of the table.
+A germ is what a program looks like infinitely close to the point on one side, for small s > 0: a sum of terms
+``c * s**a / log(1/s)**l``, the largest first, perhaps times an exponential of such terms, and a bound on what is
+left out. Such functions of one variable can be compared, and the larger of two wins for good (Hardy, Orders of
+Infinity, 1910; Gruntz, doctoral thesis, ETH Zürich 1996, for the method). Coefficients are exact constants of the
+same tape, so whether one is zero is settled like any other question. The series of the functions come from addition
+theorems and a handful of expansions at 0 (DLMF 4.6, 4.19, 4.24, 4.33, 5.7, 7.6, 10.29), not from the derivative
+formulas of the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from math import comb, factorial
 
-from flint import fmpq
+from flint import arb, fmpq
 
 from jacli.readings import terms
 from jacli.readings.balls import Balls, Undefined, Unknown
+from jacli.readings.exact import Angle
+
+#: How small a term is: ``s**a / log(1/s)**l``. Of two, the one that is larger as a pair is smaller close to the point.
+Exponent = tuple[Fraction | int | float, Fraction | int]
+
+#: An exponent and the node of its coefficient.
+Term = tuple[Exponent, int]
+
+#: The exponents of a constant, of the distance to the point, and of the logarithm of its inverse.
+CONSTANT: Exponent = (0, 0)
+DISTANCE: Exponent = (1, 0)
+LOGARITHM: Exponent = (0, -1)
+
+#: A bound on what is smaller than every power of s.
+_FLAT: Exponent = (math.inf, 0)
+
+
+class Rest(Enum):
+    """What is known of the part that a germ's terms leave out, next to its bound.
+
+    ``CUT``: more terms would tell. ``BOUNDED``: nothing will. ``SWINGS``: divided by the bound it has no limit.
+    """
+
+    CUT = 0
+    BOUNDED = 1
+    SWINGS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Germ:
-    """``terms[k]`` is the coefficient of ``s**(start + k)``; what follows is unknown from ``s**order`` on.
+    """``exp(scale) * (terms + rest)``, the terms with growing exponents.
 
-    ``order`` None: there is nothing more. Without terms it is exactly 0, or all that is known is ``O(s**order)``
-    (then ``start`` is ``order``).
+    Attributes:
+        terms: the coefficients that are kept.
+        order: the rest is at most a constant times this; None where there is no rest. Terms are larger.
+        rest: what more is known of it.
+        scale: terms each larger than ``log(1/s)``, the first one surely not zero; empty for an exponential of 0.
     """
 
-    start: int
-    terms: tuple[int, ...]
-    order: int | None
+    terms: tuple[Term, ...]
+    order: Exponent | None = None
+    rest: Rest = Rest.CUT
+    scale: tuple[Term, ...] = ()
 
     @property
     def nothing(self) -> bool:
         """Exactly zero."""
         return not self.terms and self.order is None
 
+    @property
+    def first(self) -> Exponent:
+        """The exponent that bounds all of it, the scale aside. Not for what is exactly zero."""
+        if self.terms:
+            return self.terms[0][0]
+        if self.order is None:
+            raise ValueError("zero has no exponent")
+        return self.order
 
-ZERO = Germ(0, (), None)
+    @property
+    def plain(self) -> bool:
+        """A power series, as far as is seen: it serves both sides of the point."""
+        whole = all(isinstance(a, int) or getattr(a, "denominator", 0) == 1 for (a, _), _ in self.terms)
+        return whole and not self.scale and self.rest is Rest.CUT and all(not log for (_, log), _ in self.terms)
 
-#: The exponent that stands for a function smaller than every power, such as exp(-1/s). It has many divisors.
-FLAT = 720720
-_BEYOND = FLAT // 10
+    @property
+    def vague(self) -> bool:
+        """No more than a bound is known, however many terms are kept."""
+        return not self.terms and self.order is not None and self.rest is not Rest.CUT
+
+    @property
+    def unsettled(self) -> bool:
+        """It has a bound close to the point, but no limit that is known, however many terms are kept."""
+        late = self.order is None or self.order > CONSTANT
+        return not late and not self.scale and self.rest is not Rest.CUT
+
+
+ZERO = Germ(())
+
+#: All that is known is that it stays bounded; and one that surely has no limit either.
+BOUNDED = Germ((), CONSTANT, Rest.BOUNDED)
+SWINGING = Germ((), CONSTANT, Rest.SWINGS)
 
 #: Whole powers up to this are multiplied out.
 _MOST_PRODUCTS = 64
 
 _MOST_RECURRENCES = 64
 
+#: Irrational exponents are bounded by multiples of one over this.
+_STEPS = 64
+
+#: Functions that stay bounded whatever their argument is, and those that do where their argument does.
+_ALWAYS_BOUNDED = frozenset(("sin", "cos", "tanh", "atan", "erf", "erfc"))
+_CONTINUOUS = frozenset(("exp", "sinh", "cosh", "asinh"))
+
 
 class MoreTermsError(Exception):
     """The terms kept do not reach far enough."""
-
-
-@dataclass
-class RamifyError(Exception):
-    """Fractional powers appear: walk again with t = s**degree."""
-
-    degree: int
 
 
 @dataclass
@@ -70,12 +131,15 @@ class NotRealError(Exception):
 
 @dataclass
 class NoGermError(Exception):
-    """Beyond power series: the reason in words."""
+    """Beyond these expansions: the reason in words."""
 
     reason: str
 
 
 # ---- Taylor coefficients at 0
+
+#: Relative accuracy, in bits, of an exponent.
+_ENOUGH = 64
 
 _Series = Callable[[int], tuple[Fraction | int, ...]]
 
@@ -113,7 +177,11 @@ class Algebra:
 
     def constant(self, node: int) -> Germ:
         """A germ that is one number."""
-        return ZERO if self.exactly(node, 0) else Germ(0, (node,), None)
+        return ZERO if self.exactly(node, 0) else self.monomial(CONSTANT, node)
+
+    def monomial(self, exponent: Exponent, node: int | None = None) -> Germ:
+        """A germ of one term, with the coefficient 1 unless another is given."""
+        return Germ(((exponent, self.tape.number(1) if node is None else node),))
 
     def exactly(self, node: int, number: int) -> bool:
         """Whether a coefficient is this whole number, as far as is seen without a proof."""
@@ -127,28 +195,42 @@ class Algebra:
         """A germ that is one known number."""
         return self.constant(self.tape.number(value))
 
-    def coefficient(self, germ: Germ, exponent: int) -> int:
-        """The coefficient of ``s**exponent``."""
-        place = exponent - germ.start
-        if 0 <= place < len(germ.terms):
-            return germ.terms[place]
+    def coefficient(self, germ: Germ, exponent: Exponent) -> int:
+        """The coefficient of an exponent."""
+        if germ.scale:
+            if self.scale_sign(germ.scale) < 0:
+                return self.tape.number(0)
+            raise NoGermError("it grows without bound close to the point")
+        for each, node in germ.terms:
+            if each == exponent:
+                return node
         if germ.order is not None and exponent >= germ.order:
-            raise MoreTermsError
+            raise self._hidden(germ)
         return self.tape.number(0)
+
+    def swings(self, germ: Germ, exponent: Exponent) -> bool:
+        """Divided by this term it surely has no limit, what is larger aside."""
+        return germ.rest is Rest.SWINGS and germ.order == exponent and not germ.scale
+
+    def _hidden(self, germ: Germ) -> MoreTermsError | NoGermError:
+        """Why the rest of a germ says nothing."""
+        if germ.rest is Rest.CUT:
+            return MoreTermsError()
+        return NoGermError("no more than a bound is known close to the point")
 
     def lead(self, germ: Germ) -> Germ:
         """The germ with a first coefficient that is proved not to be zero (or exactly zero)."""
-        for place, node in enumerate(germ.terms):
+        for place, (_, node) in enumerate(germ.terms):
             if self.sign_of(node):
-                return self.made(germ.start + place, list(germ.terms[place:]), germ.order)
+                return replace(germ, terms=germ.terms[place:])
         if germ.order is not None:
-            raise MoreTermsError
+            raise self._hidden(germ)
         return ZERO
 
     def sign(self, germ: Germ) -> int:
         """The germ's sign close to the point."""
         germ = self.lead(germ)
-        return 0 if germ.nothing else self.sign_of(germ.terms[0])
+        return 0 if germ.nothing else self.sign_of(germ.terms[0][1])
 
     def sign_of(self, node: int) -> int:
         """A coefficient's sign."""
@@ -162,63 +244,77 @@ class Algebra:
             raise NoGermError("a coefficient cannot be told from zero")
         return found
 
-    def made(self, start: int, coefficients: list[int], order: int | None) -> Germ:
-        """A germ in normal form: no zeros in front or behind that are seen without computing, no terms too many."""
-        first = 0
-        while first < len(coefficients) and terms.number(self.tape, coefficients[first]) == 0:
-            first += 1
-        kept = coefficients[first : first + self.count]
-        start += first
-        if len(coefficients) > first + self.count:
-            order = start + self.count if order is None else min(order, start + self.count)
-        while kept and terms.number(self.tape, kept[-1]) == 0:
-            kept.pop()
-        if not kept:
-            return ZERO if order is None else Germ(order, (), order)
-        return Germ(start, tuple(kept), order)
+    def made(
+        self,
+        found: Iterable[Term],
+        order: Exponent | None,
+        rest: Rest = Rest.CUT,
+        scale: tuple[Term, ...] = (),
+    ) -> Germ:
+        """A germ in normal form: sorted, without zeros that are seen without computing, and no terms too many."""
+        kept = sorted(term for term in found if terms.number(self.tape, term[1]) != 0)
+        if order is not None:
+            kept = [term for term in kept if term[0] < order]
+        if len(kept) > self.count:
+            order, rest, kept = kept[self.count][0], Rest.CUT, kept[: self.count]
+        return Germ(tuple(kept), order, rest, scale) if kept or order is not None else ZERO
+
+    def parts(self, germ: Germ) -> tuple[list[Term], int, Germ]:
+        """The terms that grow without bound, the constant term, and what vanishes at the point."""
+        if germ.scale and self.scale_sign(germ.scale) < 0:
+            return [], self.tape.number(0), germ
+        constant = self.coefficient(germ, CONSTANT)
+        large = [term for term in germ.terms if term[0] < CONSTANT and self.sign_of(term[1])]
+        small = [term for term in germ.terms if term[0] > CONSTANT]
+        return large, constant, self.made(small, germ.order, germ.rest)
 
     def split(self, germ: Germ) -> tuple[int, Germ]:
         """The constant term, and the rest, which vanishes at the point. Raises NoGermError at a pole."""
-        if germ.start < 0:
-            germ = self.lead(germ)
-        if germ.start < 0:
+        large, constant, rest = self.parts(germ)
+        if large:
             raise NoGermError("it grows without bound close to the point")
-        constant = self.coefficient(germ, 0)
-        rest = germ.terms[1 - germ.start :] if germ.start == 0 else germ.terms
-        return constant, self.made(max(germ.start, 1), list(rest), germ.order)
+        return constant, rest
 
     def pole(self, germ: Germ) -> int:
         """The sign of a germ that grows without bound, else 0."""
-        if germ.start >= 0:
+        if germ.nothing or (self.scale_sign(germ.scale) or (germ.first < CONSTANT)) <= 0:
             return 0
         germ = self.lead(germ)
-        return self.sign_of(germ.terms[0]) if germ.start < 0 and germ.terms else 0
+        if germ.nothing or (not germ.scale and germ.first >= CONSTANT):
+            return 0
+        return self.sign_of(germ.terms[0][1])
+
+    def scale_sign(self, scale: tuple[Term, ...]) -> int:
+        """1 for an exponential that grows, -1 for one that vanishes, 0 for none."""
+        return self.sign_of(scale[0][1]) if scale else 0
 
     # ---- arithmetic
 
     def neg(self, a: Germ) -> Germ:
         """The negative."""
-        return Germ(a.start, tuple(terms.neg(self.tape, node) for node in a.terms), a.order)
+        return replace(a, terms=tuple((e, terms.neg(self.tape, node)) for e, node in a.terms))
 
     def add(self, a: Germ, b: Germ) -> Germ:
-        """The sum."""
+        """The sum. Beside an exponential, one that grows slower is lost in the rest."""
         if a.nothing or b.nothing:
             return b if a.nothing else a
-        if abs(a.start) > _BEYOND and abs(b.start) > _BEYOND:
-            raise NoGermError("two exponentials are compared close to the point")
-        start = min(a.start, b.start)
-        order = _least(a.order, b.order)
-        stop = max(a.start + len(a.terms), b.start + len(b.terms))
-        if stop - start > 2 * self.count + len(a.terms) + len(b.terms) or (order is not None and order < stop):
-            stop = min(stop, start + self.count) if order is None else min(stop, order, start + self.count)
-            order = _least(order, stop)
-        return self.made(start, [self._both(a, b, exponent) for exponent in range(start, stop)], order)
+        side = self.scale_sign(self._joined(a.scale, b.scale, -1)) if a.scale != b.scale else 0
+        if side:
+            a, b = (a, b) if side > 0 else (b, a)
+            b = Germ((), _FLAT, Rest.BOUNDED)
+        order, rest = _larger((a.order, a.rest), (b.order, b.rest))
+        total = dict(a.terms)
+        for exponent, node in b.terms:
+            total[exponent] = terms.add(self.tape, total[exponent], node) if exponent in total else node
+        return self.made(total.items(), order, rest, a.scale)
 
-    def _both(self, a: Germ, b: Germ, exponent: int) -> int:
-        p, q = exponent - a.start, exponent - b.start
-        if not 0 <= p < len(a.terms):
-            return b.terms[q] if 0 <= q < len(b.terms) else self.tape.number(0)
-        return terms.add(self.tape, a.terms[p], b.terms[q]) if 0 <= q < len(b.terms) else a.terms[p]
+    def _joined(self, a: tuple[Term, ...], b: tuple[Term, ...], factor: int = 1) -> tuple[Term, ...]:
+        """The scale ``a + factor*b``, without the terms that are proved to cancel."""
+        total = dict(a)
+        for exponent, node in b:
+            given = terms.neg(self.tape, node) if factor < 0 else node
+            total[exponent] = terms.add(self.tape, total[exponent], given) if exponent in total else given
+        return tuple(term for term in sorted(total.items()) if self.sign_of(term[1]))
 
     def sub(self, a: Germ, b: Germ) -> Germ:
         """The difference."""
@@ -228,21 +324,33 @@ class Algebra:
         """The product."""
         if a.nothing or b.nothing:
             return ZERO
-        start = a.start + b.start
-        if abs(start) < _BEYOND < max(abs(a.start), abs(b.start)):
-            raise NoGermError("an exponential is multiplied by the inverse of another")
-        order = _least(None if a.order is None else a.order + b.start, None if b.order is None else b.order + a.start)
-        size = len(a.terms) + len(b.terms) - 1
-        if order is not None:
-            size = min(size, order - start)
-        if size > self.count:
-            size, order = self.count, _least(order, start + self.count)
-        tape = self.tape
-        out = [tape.number(0)] * max(size, 0)
-        for i, p in enumerate(a.terms[:size]):
-            for j, q in enumerate(b.terms[: size - i]):
-                out[i + j] = terms.add(tape, out[i + j], terms.mul(tape, p, q))
-        return self.made(start, out, order)
+        order, rest = _larger(self._rest_times(a, b), self._rest_times(b, a))
+        exponents = sorted({_plus(e, f) for e, _ in a.terms for f, _ in b.terms})
+        if len(exponents) > self.count:  # those beyond would be cut
+            order, rest = _larger((order, rest), (exponents[self.count], Rest.CUT))
+        total: dict[Exponent, int] = {}
+        for e, p in a.terms:
+            for f, q in b.terms:
+                exponent = _plus(e, f)
+                if order is None or exponent < order:
+                    product = terms.mul(self.tape, p, q)
+                    known = total.get(exponent)
+                    total[exponent] = product if known is None else terms.add(self.tape, known, product)
+        return self.made(total.items(), order, rest, self._joined(a.scale, b.scale))
+
+    def _rest_times(self, a: Germ, b: Germ) -> tuple[Exponent | None, Rest]:
+        """The rest of a germ times another."""
+        if a.order is None:
+            return None, Rest.CUT
+        swings = a.rest is Rest.SWINGS and self._surely(b)
+        return _plus(a.order, b.first), a.rest if swings or a.rest is Rest.CUT else Rest.BOUNDED
+
+    def _surely(self, germ: Germ) -> bool:
+        """The first coefficient is proved not to be zero."""
+        try:
+            return bool(germ.terms and self.sign_of(germ.terms[0][1]))
+        except NoGermError:
+            return False
 
     def times(self, factor: int, a: Germ) -> Germ:
         """A germ times one number."""
@@ -253,29 +361,23 @@ class Algebra:
         b = self.lead(b)
         if b.nothing:
             raise NotRealError("division by zero")
-        if a.nothing:
-            return ZERO
-        first = b.terms[0]
-        scaled = Germ(a.start, tuple(terms.div(self.tape, node, first) for node in a.terms), a.order)
-        if len(b.terms) == 1 and b.order is None:
-            return self.mul(scaled, Germ(-b.start, (self.tape.number(1),), None))
-        return self.number(1) if a == b else self.mul(scaled, self._relative_power(b, Fraction(-1)))
+        first = b.terms[0][1]
+        scaled = replace(a, terms=tuple((e, terms.div(self.tape, node, first)) for e, node in a.terms))
+        return self.mul(scaled, self._relative_power(b, Fraction(-1)))
 
-    def _scaled_power(self, a: Germ, power: Fraction) -> Germ:
-        """``a**power`` for a germ in lead form."""
-        return self.times(self._power_of(a.terms[0], power), self._relative_power(a, power))
+    def _relative(self, a: Germ) -> Germ:
+        """The u of ``first term * (1 + u)`` for a germ in lead form."""
+        exponent, first = a.terms[0]
+        back = _times(exponent, -1)
+        relative = [(_plus(e, back), terms.div(self.tape, node, first)) for e, node in a.terms[1:]]
+        return self.made(relative, None if a.order is None else _plus(a.order, back), a.rest)
 
     def _relative_power(self, a: Germ, power: Fraction) -> Germ:
         """``(a/c)**power`` with c the first coefficient: a power of s times ``(1 + u)**power``."""
-        exponent = a.start * power
-        if exponent.denominator != 1:
-            raise RamifyError(exponent.denominator)
-        if abs(exponent) > _BEYOND:
-            exponent = Fraction(FLAT if exponent > 0 else -FLAT)
-        relative = [terms.div(self.tape, node, a.terms[0]) for node in a.terms[1:]]
-        u = self.made(1, relative, None if a.order is None else a.order - a.start)
-        series = self.compose(_binomial(power, self.count), u)
-        return self.mul(Germ(int(exponent), (self.tape.number(1),), None), series)
+        factor = self.tape.number(power)
+        scale = tuple((e, terms.mul(self.tape, node, factor)) for e, node in a.scale)
+        front = replace(self.monomial(_times(a.first, power)), scale=scale)
+        return self.mul(front, self.compose(_binomial(power, self.count), self._relative(a)))
 
     def _power_of(self, node: int, power: Fraction) -> int:
         if self.exactly(node, 1):
@@ -293,9 +395,9 @@ class Algebra:
             if power > 0:
                 return ZERO
             raise NotRealError("division by zero")
-        if power.denominator != 1 and self.sign_of(a.terms[0]) < 0:
+        if power.denominator != 1 and self.sign_of(a.terms[0][1]) < 0:
             raise NotRealError("a fractional power of a negative number")
-        return self._scaled_power(a, power)
+        return self.times(self._power_of(a.terms[0][1], power), self._relative_power(a, power))
 
     def _product(self, a: Germ, count: int) -> Germ:
         result = self.number(1)
@@ -309,28 +411,22 @@ class Algebra:
     def general_power(self, a: Germ, b: Germ) -> Germ:
         """``a**b`` with an exponent that moves or is irrational."""
         a = self.lead(a)
-        if a.nothing or a.start > 0:
-            return self._power_of_nearly_zero(a, b)
-        if self.sign_of(a.terms[0]) < 0:
+        if a.nothing:
+            if (self.pole(b) or self.sign(b)) > 0:
+                return ZERO
+            raise NotRealError("division by zero")
+        if self.sign_of(a.terms[0][1]) < 0:
             raise NotRealError("a negative number to a power that is not an integer")
         return self.exp(self.mul(b, self.log(a)))
 
-    def _power_of_nearly_zero(self, a: Germ, b: Germ) -> Germ:
-        exponent, rest = self.split(b)
-        side = self.sign_of(exponent) or self.sign(rest)
-        if a.nothing:
-            if side > 0:
-                return ZERO
-            raise NotRealError("division by zero")
-        if side <= 0 or not rest.nothing:
-            raise NoGermError("a logarithm of the distance to the point")
-        bound = self.tape.add("floor", terms.mul(self.tape, exponent, self.tape.number(a.start)))
-        known = self.balls.value(bound)
-        if type(known) is not fmpq or self.sign(a) < 0:
-            raise NotRealError("a negative number to a power that is not an integer")
-        return Germ(int(known.p), (), int(known.p))
-
     # ---- functions
+
+    def apply(self, op: str, given: list[Germ], value: tuple[int, ...] | None) -> Germ:
+        """An operation by its name on the tape. What has no limit may still have a function that stays bounded."""
+        inside = op in _CONTINUOUS and given[0].vague and given[0].order == CONSTANT
+        if given[0].unsettled and (op in _ALWAYS_BOUNDED or inside):
+            return BOUNDED
+        return getattr(self, op)(*given, *(value or ()))  # type: ignore[no-any-return]
 
     def compose(self, coefficients: tuple[Fraction | int, ...], u: Germ) -> Germ:
         """``sum(c[k]*u**k)`` for a germ that vanishes at the point, by Horner's rule."""
@@ -340,18 +436,42 @@ class Algebra:
         """The same for coefficients that are nodes."""
         if u.nothing:
             return self.constant(coefficients[0])
-        result = Germ(0, (), 0)  # nothing is known of what follows the last coefficient
+        result = Germ((), CONSTANT)  # nothing is known of what follows the last coefficient
         for node in reversed(coefficients):
             result = self.add(self.mul(result, u), self.constant(node))
         return result
 
     def exp(self, a: Germ) -> Germ:
-        """The exponential of c + u is that of c times that of u; at a pole it is beyond every power."""
-        side = self.pole(a)
-        if side:
-            return Germ(-side * FLAT, (self.tape.number(1),), -side * FLAT + 1)
-        c, u = self.split(a)
-        return self.times(self._of("exp", c, 1), self.compose(_EXP(self.count), u))
+        """The exponential of a sum: that of large terms is a power of s or a scale, the rest is expanded."""
+        side = self.scale_sign(a.scale)
+        if side > 0 and self.sign(a) < 0:
+            return Germ((), _FLAT, Rest.BOUNDED)
+        if side > 0:
+            raise NoGermError("an exponential of an exponential")
+        large, c, u = self.parts(a)
+        front = self.number(1)
+        for term in large:
+            front = self.mul(front, self._exp_of_large(term))
+        return self.mul(front, self.times(self._of("exp", c, 1), self.compose(_EXP(self.count), u)))
+
+    def _exp_of_large(self, term: Term) -> Germ:
+        """The exponential of one term that grows without bound; that of ``k*log(1/s)`` is ``s**-k``."""
+        exponent, node = term
+        if LOGARITHM < exponent < CONSTANT:
+            raise NoGermError("a growth between logarithms and powers")
+        if exponent != LOGARITHM:
+            return replace(self.number(1), scale=(term,))
+        value = self.balls.value(node, _ENOUGH)
+        if isinstance(value, fmpq):
+            return self.monomial((Fraction(-int(value.p), int(value.q)), 0))
+        if isinstance(value, Angle):
+            value = arb.pi() * value.turns
+        if not isinstance(value, arb):
+            raise NoGermError("a constant cannot be decided")
+        below = (-value * _STEPS).floor().lower().floor().unique_fmpz()
+        if below is None:
+            raise NoGermError("an exponent cannot be decided")
+        return Germ((), (Fraction(int(below), _STEPS), 0), Rest.BOUNDED)
 
     def _of(self, op: str, c: int, at_zero: int | None = None) -> int:
         """A function of a constant; its value at 0 may be known."""
@@ -360,20 +480,22 @@ class Algebra:
         return self.tape.add(op, c)
 
     def log(self, a: Germ) -> Germ:
-        """The logarithm of c + u is that of c plus that of 1 + u/c."""
+        """The logarithm of a product: that of the first term, plus that of 1 + u."""
         a = self.lead(a)
-        if a.nothing or self.sign_of(a.terms[0]) < 0:
+        if a.nothing or self.sign_of(a.terms[0][1]) < 0:
             raise NotRealError("the logarithm of a number that is not positive")
-        if a.start:
-            raise NoGermError("a logarithm of the distance to the point")
-        c, u = self.split(a)
-        constant = self.tape.number(0) if self.exactly(c, 1) else self.tape.add("log", c)
-        return self.add(self.constant(constant), self.compose(_LOG1P(self.count), self.div(u, self.constant(c))))
+        (power, logs), c = a.terms[0]
+        if logs:
+            raise NoGermError("a logarithm of a logarithm")
+        first = self.constant(self.tape.number(0) if self.exactly(c, 1) else self.tape.add("log", c))
+        distance = self.monomial(LOGARITHM, self.tape.number(-Fraction(power))) if power else ZERO
+        large = self.add(Germ(a.scale), distance)
+        return self.add(self.add(large, first), self.compose(_LOG1P(self.count), self._relative(a)))
 
     def sqrt(self, a: Germ) -> Germ:
         """The square root."""
         a = self.lead(a)
-        if not a.nothing and self.sign_of(a.terms[0]) < 0:
+        if not a.nothing and self.sign_of(a.terms[0][1]) < 0:
             raise NotRealError("the square root of a negative number")
         return self.power(a, Fraction(1, 2))
 
@@ -386,23 +508,37 @@ class Algebra:
 
     def sin(self, a: Germ) -> Germ:
         """The sine."""
-        return self._turned(a, ("sin", "cos"), self._pair(a, _COS, _SIN), 1)
+        return self._wave(a) or self._turned(a, ("sin", "cos"), self._pair(a, _COS, _SIN), 1)
 
     def cos(self, a: Germ) -> Germ:
         """The cosine."""
-        return self._turned(a, ("cos", "sin"), self._pair(a, _COS, _SIN), -1)
+        return self._wave(a) or self._turned(a, ("cos", "sin"), self._pair(a, _COS, _SIN), -1)
+
+    def _wave(self, a: Germ) -> Germ | None:
+        """What a periodic function makes of an argument without limit. It surely has none itself where the argument
+        is, but for what vanishes, continuous and takes all large values.
+        """
+        if not self.pole(a):
+            return None
+        settled = a.order is None or (not a.scale and a.order > CONSTANT)
+        return SWINGING if settled else BOUNDED
 
     def sinh(self, a: Germ) -> Germ:
         """The hyperbolic sine."""
+        if self.pole(a):
+            return self._halved(self.sub(self.exp(a), self.exp(self.neg(a))))
         return self._turned(a, ("sinh", "cosh"), self._pair(a, _COSH, _SINH), 1)
 
     def cosh(self, a: Germ) -> Germ:
         """The hyperbolic cosine."""
+        if self.pole(a):
+            return self._halved(self.add(self.exp(a), self.exp(self.neg(a))))
         return self._turned(a, ("cosh", "sinh"), self._pair(a, _COSH, _SINH), 1)
 
+    def _halved(self, a: Germ) -> Germ:
+        return self.times(self.tape.number(Fraction(1, 2)), a)
+
     def _pair(self, a: Germ, even: _Series, odd: _Series) -> tuple[Germ, Germ]:
-        if self.pole(a):
-            raise NoGermError("it oscillates or grows without bound close to the point")
         u = self.split(a)[1]
         return self.compose(even(self.count), u), self.compose(odd(self.count), u)
 
@@ -411,15 +547,12 @@ class Algebra:
         return self.div(self.sin(a), self.cos(a))
 
     def tanh(self, a: Germ) -> Germ:
-        """Hyperbolic sine over cosine."""
+        """Hyperbolic sine over cosine; at a pole ±(1 - q)/(1 + q) with q = exp(-2*abs(a))."""
         side = self.pole(a)
-        if side:
-            return self._nearly(side)
-        return self.div(self.sinh(a), self.cosh(a))
-
-    def _nearly(self, value: int) -> Germ:
-        """A constant up to something smaller than every power."""
-        return Germ(0, (self.tape.number(value),), self.count)
+        if not side:
+            return self.div(self.sinh(a), self.cosh(a))
+        q, one = self.exp(self.times(self.tape.number(-2 * side), a)), self.number(1)
+        return self.times(self.tape.number(side), self.div(self.sub(one, q), self.add(one, q)))
 
     def atan(self, a: Germ) -> Germ:
         """The inverse tangent of c + u is that of c plus that of u/(1 + c*(c + u))."""
@@ -459,28 +592,34 @@ class Algebra:
 
     def _from(self, op: str, a: Germ, result: Germ) -> Germ:
         """``result`` with its constant term written as the function of the argument's."""
+        if self.pole(a):
+            return result
         return self.add(self.constant(self.tape.add(op, self.split(a)[0])), self.split(result)[1])
 
     def atan2(self, y: Germ, x: Germ) -> Germ:
         """The angle of a point, from the quotient that stays bounded."""
         up, right = self.sign(y), self.sign(x)
-        y, x = self.lead(y), self.lead(x)
         if not up and not right:
             raise NotRealError("the angle of the origin")
-        if right and (not up or x.start <= y.start):
-            angle = self.atan(self.div(y, x))
-            if right > 0:
-                return angle
-            turn = self._half_pi(2 if up >= 0 else -2)
-            return self.add(self.constant(turn), angle)
-        return self.sub(self.constant(self._half_pi(up)), self.atan(self.div(x, y)))
+        slope = self.div(y, x) if right else ZERO
+        if not right or self.pole(slope):
+            return self.sub(self.constant(self._half_pi(up)), self.atan(self.div(x, y)))
+        angle = self.atan(slope)
+        if right > 0:
+            return angle
+        return self.add(self.constant(self._half_pi(2 if up >= 0 else -2)), angle)
 
     def abs(self, a: Germ) -> Germ:
         """The absolute value."""
+        if a.vague:
+            return replace(a, rest=Rest.BOUNDED)
         return self.neg(a) if self.sign(a) < 0 else a
 
     def floor(self, a: Germ) -> Germ:
-        """The greatest integer, which just left of an integer is one less."""
+        """The greatest integer, which just left of an integer is one less. At a pole the fraction swings."""
+        wave = BOUNDED if a.unsettled else self._wave(a)
+        if wave:
+            return self.add(a, wave)
         c, rest = self.split(a)
         value = self.balls.value(c)
         if type(value) is fmpq and value.q == 1:
@@ -492,24 +631,28 @@ class Algebra:
     def erf(self, a: Germ) -> Germ:
         """The error function."""
         side = self.pole(a)
-        return self._nearly(side) if side else self._error_function("erf", a, 1)
+        return self.sub(self.number(side), self._tail(a)) if side else self._error_function("erf", a, 1)
 
     def erfc(self, a: Germ) -> Germ:
         """Its complement."""
         side = self.pole(a)
-        return self._nearly(1 - side) if side else self._error_function("erfc", a, -1)
+        return self.add(self.number(1 - side), self._tail(a)) if side else self._error_function("erfc", a, -1)
+
+    def _tail(self, a: Germ) -> Germ:
+        """At a pole the error function is within ``exp(-a**2)`` of its limit (DLMF 7.8.1)."""
+        return self.mul(self.exp(self.neg(self.mul(a, a))), BOUNDED)
 
     def _error_function(self, op: str, a: Germ, sign: int) -> Germ:
         """The integral of 2/sqrt(pi)*exp(-(c + u)**2) over u, term by term."""
         c, u = self.split(a)
         tape = self.tape
-        unit = Germ(1, (tape.number(1),), None)
+        unit = self.monomial(DISTANCE)
         through = self.mul(unit, self.add(self.constant(terms.mul(tape, tape.number(2), c)), unit))
         inner = self.exp(self.neg(through))
         scale = terms.mul(tape, tape.number(2 * sign), self._of("exp", terms.neg(tape, terms.mul(tape, c, c)), 1))
         scale = terms.div(tape, scale, tape.add("sqrt", tape.add("pi")))
         integral = [
-            terms.mul(tape, scale, terms.mul(tape, tape.number(Fraction(1, k + 1)), self.coefficient(inner, k)))
+            terms.mul(tape, scale, terms.mul(tape, tape.number(Fraction(1, k + 1)), self.coefficient(inner, (k, 0))))
             for k in range(self.count)
         ]
         return self.compose_nodes([tape.add(op, c), *integral], u)
@@ -526,8 +669,11 @@ class Algebra:
 
     def lgamma(self, a: Germ) -> Germ:
         """The logarithm of the gamma function."""
-        if self._to_the_right(a):
-            raise NoGermError("a logarithm of the distance to the point")
+        shift = self._to_the_right(a)
+        if shift:
+            return self.sub(
+                self.lgamma(self.add(a, self.number(shift))), self.log(self.abs(self._product_of(a, shift)))
+            )
         c, u = self.split(a)
         return self.compose_nodes([self.tape.add("lgamma", c), *self._polygammas(c, 0, self.count)], u)
 
@@ -595,7 +741,21 @@ def _polygamma(balls: Balls, order: int, c: int) -> int:
     return balls.tape.add("digamma", c) if order == 0 else balls.tape.add("polygamma", c, value=(order,))
 
 
-def _least(a: int | None, b: int | None) -> int | None:
-    if a is None or b is None:
-        return b if a is None else a
-    return min(a, b)
+def _plus(a: Exponent, b: Exponent) -> Exponent:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _times(exponent: Exponent, factor: Fraction | int) -> Exponent:
+    return exponent[0] * factor, exponent[1] * factor
+
+
+_Bound = tuple[Exponent | None, Rest]
+
+
+def _larger(a: _Bound, b: _Bound) -> _Bound:
+    """What is known of the sum of two rests: the larger wins."""
+    if a[0] is None or b[0] is None:
+        return b if a[0] is None else a
+    if a[0] != b[0]:
+        return min(a, b, key=lambda bound: bound[0])  # type: ignore[arg-type, return-value]
+    return a[0], Rest.CUT if Rest.CUT in (a[1], b[1]) else Rest.BOUNDED

@@ -12,22 +12,21 @@ from jacli.readings import terms
 from jacli.readings.balls import Balls, Undefined, Unknown
 from jacli.readings.exact import OPERATIONS, Truth, is_zero
 from jacli.readings.germs import (
+    CONSTANT,
+    DISTANCE,
     ZERO,
     Algebra,
     Germ,
     MoreTermsError,
     NoGermError,
     NotRealError,
-    RamifyError,
 )
 from jacli.readings.paths import Path
+from jacli.readings.zeros import Form, constant, polynomials
 
 #: Terms kept at first, and at most.
 _FIRST_COUNT = 4
 _MOST_TERMS = 32
-
-#: Fractional powers of the distance up to this root.
-_MOST_DEGREE = 24
 
 #: Operations of one walk, over all its attempts.
 MOST_STEPS = 200_000
@@ -39,22 +38,28 @@ _COMPARISONS: dict[str, Callable[[int], bool]] = {
 
 
 class Walk:
-    """One side's germs: ``x + side*t*direction`` for small t = s**degree."""
+    """One side's germs: ``x + side*s*direction`` for small s."""
 
     def __init__(
-        self, balls: Balls, path: Path, direction: Mapping[int, int], side: int, degree: int, count: int
+        self,
+        balls: Balls,
+        path: Path,
+        direction: Mapping[int, int],
+        side: int,
+        count: int,
+        forms: Mapping[int, Form],
     ) -> None:
         self.balls = balls
         self.tape = balls.tape
         self.path = path
         self.direction = direction
         self.side = side
-        self.degree = degree
         self.algebra = Algebra(balls, count)
+        self.forms = forms  # what is known of nodes along the whole line
         self.germs: dict[int, Germ | Truth] = {}
         self.choices: dict[int, int] = {}
         self.uses: dict[int, tuple[int, ...]] = {}
-        self.stuck: list[int] = []  # nodes that stay at their switching point all along
+        self.stuck: list[int] = []  # nodes that stay at their switching point all along, or return without end
         self.here = -1
         self._moving: dict[int, bool] = {}
 
@@ -131,9 +136,7 @@ class Walk:
             return self._condition(op, args)
         if node in self.direction:
             step = self.direction[node] if self.side > 0 else terms.neg(self.tape, self.direction[node])
-            between = [self.tape.number(0)] * (self.degree - 1)
-            start = self.tape.number(0) if self._is_zero(node) else node
-            return self.algebra.made(0, [start, *between, step], None)
+            return self.algebra.made([(CONSTANT, self._start(node)), (DISTANCE, step)], None)
         if not self.moves(node):
             return self._constant(node)
         if op == "select":
@@ -143,7 +146,10 @@ class Walk:
                 raise NotRealError("no case of the Piecewise holds")
             self.uses[node] = (taken,)
             return self._anchored(node, self._chosen(node, args.index(taken), self._number(taken)))
-        germ = self._function(op, args, value)
+        number = constant(self.forms[node]) if node in self.forms else None
+        germ = self._function(op, args, value) if number is None else self.algebra.number(number)
+        if not germ.plain:  # it takes its own form on each side
+            self.choices.setdefault(node, self.side)
         return self._anchored(node, germ)
 
     def _constant(self, node: int) -> Germ:
@@ -165,7 +171,10 @@ class Walk:
 
     def _order(self, args: tuple[int, ...]) -> int:
         """The sign of the difference of two arguments."""
-        return 0 if args[0] == args[1] else self.algebra.sign(self.algebra.sub(*map(self._number, args)))
+        first, second = args
+        if first == second or (first in self.forms and self.forms[first] == self.forms.get(second)):
+            return 0
+        return self.algebra.sign(self.algebra.sub(self._number(first), self._number(second)))
 
     def _chosen(self, node: int, choice: int, germ: Germ) -> Germ:
         self.choices[node] = choice
@@ -173,34 +182,47 @@ class Walk:
 
     def _function(self, op: str, args: tuple[int, ...], value: tuple[int, ...] | None) -> Germ:
         given = [self._number(arg) for arg in args]
-        algebra = self.algebra
         if op == "pow":
             return self._power(args, given)
         if op in ("max", "min"):
             return self._extreme(op, args)
         if op in ("abs", "sign"):
-            sign = self.choices[self.here] = algebra.sign(given[0])
-            self._stays(not sign)
-            return algebra.number(sign) if op == "sign" else algebra.neg(given[0]) if sign < 0 else given[0]
+            return self._signed(op, given[0])
         if op in ("floor", "ceil"):
-            germ = algebra.floor(given[0]) if op == "floor" else algebra.neg(algebra.floor(algebra.neg(given[0])))
-            self.choices[self.here] = germ.terms[0] if germ.terms else -1
-            self._stays(algebra.split(given[0])[1].nothing)
-            return germ
+            return self._stepped(op, given[0])
+        algebra = self.algebra
+        if op in ("sub", "div") and args[0] == args[1] and (op == "sub" or algebra.sign(given[0])):
+            return algebra.number(int(op == "div"))
         if op == "sqrt":
             self._rooted(given[0])
         if op in ("asin", "acos", "acosh"):  # each is made of the root of 1 - a**2, or of its negative
             self._rooted(algebra.sub(algebra.number(1), algebra.mul(given[0], given[0])))
         if op == "atan2":
             self.choices[self.here] = 0 if algebra.sign(given[1]) > 0 else algebra.sign(given[0])
-        if given[0].start < 0:  # towards an infinity, which may be another one on the other side
+        if not given[0].unsettled and algebra.pole(given[0]):  # towards an infinity, perhaps another one on each side
             self.choices[self.here] = algebra.pole(given[0])
-        return getattr(algebra, op)(*given, *(value or ()))  # type: ignore[no-any-return]
+        return algebra.apply(op, given, value)
+
+    def _signed(self, op: str, a: Germ) -> Germ:
+        if op == "abs" and a.vague:  # it may return to zero without end
+            self._stays(stuck=True)
+            return self.algebra.abs(a)
+        sign = self.choices[self.here] = self.algebra.sign(a)
+        self._stays(not sign)
+        return self.algebra.number(sign) if op == "sign" else self.algebra.abs(a)
+
+    def _stepped(self, op: str, a: Germ) -> Germ:
+        algebra = self.algebra
+        germ = algebra.floor(a) if op == "floor" else algebra.neg(algebra.floor(algebra.neg(a)))
+        self.choices[self.here] = germ.terms[0][1] if germ.terms else -1
+        steady = a.order is None and all(exponent == CONSTANT for exponent, _ in a.terms) and not a.scale
+        self._stays(steady or a.unsettled or bool(algebra.pole(a)))
+        return germ
 
     def _rooted(self, a: Germ) -> None:
         """A root of what vanishes at the point takes its own form on each side."""
         a = self.algebra.lead(a)
-        self.choices[self.here] = self.side if a.start else 0
+        self.choices[self.here] = self.side if a.nothing or a.scale or a.first != CONSTANT else 0
         self._stays(a.nothing)
 
     def _stays(self, stuck: bool) -> None:
@@ -233,12 +255,16 @@ class Walk:
             jumps = self.path.uses.get(node) != args
         else:
             jumps = node in self.path.turns and op not in _CONTINUOUS
-        if germ.start or not germ.terms or jumps or node not in self.path.uses:
+        starts = germ.terms and germ.first == CONSTANT and not germ.scale
+        if not starts or jumps or node not in self.path.uses:
             return germ
         if all(self._continuous(arg) for arg in args):
-            start = self.tape.number(0) if self._is_zero(node) else node
-            return self.algebra.made(0, [start, *germ.terms[1:]], germ.order)
+            return self.algebra.made([(CONSTANT, self._start(node)), *germ.terms[1:]], germ.order, germ.rest)
         return germ
+
+    def _start(self, node: int) -> int:
+        """A node's value at the point as a coefficient."""
+        return self.tape.number(0) if self._is_zero(node) else node
 
     def _is_zero(self, node: int) -> bool:
         return is_zero(self.balls.value(node))
@@ -246,13 +272,16 @@ class Walk:
     def _continuous(self, node: int) -> bool:
         """The germ of an argument visibly leads to the argument's own value."""
         germ = self._number(node)
-        if germ.start < 0 or not self.moves(node):
-            return germ.start >= 0
-        if germ.start > 0 or not germ.terms:
+        if germ.nothing or not self.moves(node):
+            return True if not germ.nothing else self._is_zero(node)
+        late = germ.order is None or germ.order > CONSTANT
+        if germ.scale or germ.first < CONSTANT or not late:
+            return False
+        if germ.first > CONSTANT:
             return self._is_zero(node)
-        if germ.terms[0] == node:
+        if germ.terms[0][1] == node:
             return True
-        here, there = self.balls.value(node), self.balls.value(germ.terms[0])
+        here, there = self.balls.value(node), self.balls.value(germ.terms[0][1])
         return type(here) is fmpq and type(there) is fmpq and bool(here == there)
 
 
@@ -270,7 +299,8 @@ class Side:
         limit: of the result, None where it is not real.
         slope: one-sided, of the line from the point's own value; None where there is none.
         walk: what was taken on the way.
-        problem: why nothing more can be said (``real`` False: there is no real value).
+        problem: why nothing more can be said (``real`` False: there is no real value; ``swings``: there is no
+            limit, or no slope, for certain).
     """
 
     walk: Walk
@@ -278,6 +308,7 @@ class Side:
     slope: int | str | None = None
     problem: str | None = None
     real: bool = True
+    swings: bool = False
 
 
 def look(balls: Balls, path: Path, output: int, direction: Mapping[int, int], side: int, value: int | None) -> Side:
@@ -291,23 +322,35 @@ def look(balls: Balls, path: Path, output: int, direction: Mapping[int, int], si
         side: 1 or -1.
         value: the node of the value at the point itself, from which slopes are measured; None where there is none.
     """
-    degree, count = 1, _FIRST_COUNT
+    found = _look(balls, path, output, direction, side, value, {})
+    if not found.problem or not found.real or found.swings:
+        return found
+    forms = polynomials(balls, output, direction)
+    return _look(balls, path, output, direction, side, value, forms) if forms else found
+
+
+def _look(
+    balls: Balls,
+    path: Path,
+    output: int,
+    direction: Mapping[int, int],
+    side: int,
+    value: int | None,
+    forms: Mapping[int, Form],
+) -> Side:
+    """The same with what is known of some nodes, from more and more terms."""
+    count = _FIRST_COUNT
     size = len(balls.tape.needed((output,)))
     while True:
-        walk = Walk(balls, path, direction, side, degree, count)
+        walk = Walk(balls, path, direction, side, count, forms)
         if size * count > MOST_STEPS:
             return Side(walk, problem="the program is too long for a closer look")
         try:
             return _side(walk, walk.germ(output), value)
         except MoreTermsError:
             count *= 2
-            if count > _MOST_TERMS * degree:
+            if count > _MOST_TERMS:
                 return Side(walk, problem="all terms that were kept cancel")
-        except RamifyError as error:
-            degree *= error.degree
-            count = max(count, _FIRST_COUNT + degree)
-            if degree > _MOST_DEGREE:
-                return Side(walk, problem="a fractional power with a large denominator")
         except NotRealError as error:
             return Side(walk, problem=error.reason, real=False)
         except NoGermError as error:
@@ -319,20 +362,25 @@ def look(balls: Balls, path: Path, output: int, direction: Mapping[int, int], si
 def _side(walk: Walk, germ: Germ, value: int | None) -> Side:
     """The limit and the slope that a germ has, seen from the value at the point."""
     algebra, side, tape = walk.algebra, walk.side, walk.tape
-    if germ.start < 0:
-        germ = algebra.lead(germ)
-    if germ.start < 0:
-        up = algebra.sign_of(germ.terms[0])
+    up = algebra.pole(germ)
+    if up:
         return Side(walk, _infinite(up), _infinite(up * side))
-    limit = algebra.coefficient(germ, 0)
+    if algebra.swings(germ, CONSTANT):
+        return Side(walk, problem=_SWINGS, swings=True)
+    limit = algebra.coefficient(germ, CONSTANT)
     steps = [terms.sub(tape, limit, value)] if value is not None else []
-    steps += [algebra.coefficient(germ, exponent) for exponent in range(1, walk.degree)]
+    steps += [node for exponent, node in germ.terms if CONSTANT < exponent < DISTANCE and not germ.scale]
     for step in steps:
         steep = algebra.sign_of(step)
         if steep:
             return Side(walk, limit, _infinite(steep * side))
-    slope = algebra.coefficient(germ, walk.degree)
+    if algebra.swings(germ, DISTANCE):
+        return Side(walk, limit, problem=_SWINGS, swings=True)
+    slope = algebra.coefficient(germ, DISTANCE)
     return Side(walk, limit, slope if side > 0 else terms.neg(tape, slope))
+
+
+_SWINGS = "it oscillates without end close to the point"
 
 
 def _infinite(sign: int) -> str:
@@ -340,5 +388,5 @@ def _infinite(sign: int) -> str:
 
 
 def alike(left: Side, right: Side) -> bool:
-    """One power series, in t itself, serves both sides: what it says of one holds on the other."""
-    return left.walk.degree == right.walk.degree == 1 and left.walk.choices == right.walk.choices
+    """One power series serves both sides: what it says of one holds on the other."""
+    return left.walk.choices == right.walk.choices

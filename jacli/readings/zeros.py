@@ -7,8 +7,9 @@ algebraic number that is smaller than any non-zero one of its kind can be; SymPy
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from flint import arb, fmpq, fmpz
@@ -62,38 +63,116 @@ def _order(tape: Tape, node: int) -> list[int]:
 
 #: A polynomial in atoms: for each monomial (atoms with their powers) its coefficient. An atom is an operation on
 #: polynomials that is not looked into.
-_Monomial = tuple[tuple[int, int], ...]
-_Form = dict[_Monomial, fmpq]
+Monomial = tuple[tuple[int, int], ...]
+Form = dict[Monomial, fmpq]
 
 #: Longest polynomial that is multiplied out, in terms, and longest coefficient, in bits.
 _MOST_TERMS = 400
 _MOST_COEFFICIENT = 4096
 
+#: Largest power that is multiplied out.
+_MOST_POWER = 8
+
+#: Squares that are put in, in one polynomial.
+_MOST_SQUARES = 64
+
+
+def polynomials(balls: Balls, node: int, moving: Collection[int]) -> dict[int, Form]:
+    """A node and all it needs as polynomials in what moves with the variables ``moving``; {} for a long program.
+
+    Nodes with the same polynomial are equal wherever they have a value. Others may be, too.
+    """
+    order = _order(balls.tape, node)
+    return _forms(balls, order, moving) if len(order) <= _MOST_NODES else {}
+
+
+def constant(form: Form) -> Fraction | None:
+    """The number that a polynomial is, or None."""
+    number = form.get((), fmpq(0))
+    return None if form.keys() - {()} else Fraction(int(number.p), int(number.q))
+
 
 def _same_formula(balls: Balls, node: int, order: list[int]) -> bool:
     """With the point's values in place of variables and the cases taken, all terms cancel."""
-    forms: dict[int, _Form] = {}
-    atoms: dict[Any, int] = {}
+    return not _forms(balls, order)[node]
+
+
+def _forms(balls: Balls, order: list[int], moving: Collection[int] = ()) -> dict[int, Form]:
+    """Each node as a polynomial, with the point's values in place of the variables that do not move."""
+    forms: dict[int, Form] = {}
+    atoms = _Atoms()
+    free: set[int] = set()
     for each in order:
         op, args, value = balls.tape.ops[each]
-        known = balls.value(each)
-        if op == "variable":
+        if each in moving or not free.isdisjoint(args):
+            free.add(each)
+            value = each if each in moving else value
+        elif op == "variable":
             args = (balls.tape.bound[each],)
-        if op == "select":
+        elif op == "select":
             taken = branch(args, balls.value)[1]
-            args = (taken,) if isinstance(taken, int) else ()
+            args, value = ((taken,), None) if isinstance(taken, int) else ((), each)
+        known = None if each in free else balls.value(each)
         if isinstance(known, fmpq):
-            found: _Form | None = {(): known} if known else {}
-        else:
-            found = _combined(op, [forms.get(arg, {}) for arg in args])
+            forms[each] = {(): known} if known else {}
+            continue
+        given = [forms.get(arg, {}) for arg in args]
+        opaque = not given or (op == "select" and each in free)
+        found = None if opaque else _combined(op, given)
+        reduced = None if found is None else atoms.reduced(found)
+        forms[each] = atoms.made(op, value, given) if reduced is None else reduced
+    return forms
+
+
+class _Atoms:
+    """Operations on polynomials that are not looked into, but for what their squares are."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+        self.squares: dict[int, Form] = {}
+
+    def made(self, op: str, value: Any, given: list[Form]) -> Form:
+        """The atom of an operation, as a polynomial. Equal operations are one atom."""
+        if op == "E":
+            op, given = "exp", [{(): fmpq(1)}]
+        key = (op, value, *(frozenset(form.items()) for form in given))
+        found = self.known.get(key)
         if found is None:
-            key = (op, value, *(frozenset(forms.get(arg, {}).items()) for arg in args))
-            found = {((atoms.setdefault(key, len(atoms)), 1),): fmpq(1)}
-        forms[each] = found
-    return not forms[node]
+            found = self.known[key] = len(self.known)
+            square = self._square(op, given)
+            if square is not None:
+                self.squares[found] = square
+        return {((found, 1),): fmpq(1)}
+
+    def _square(self, op: str, given: list[Form]) -> Form | None:
+        """What the square of an atom is: that of a root, and of a sine by its cosine (DLMF 4.21.12, 4.35.11)."""
+        if op == "sqrt":
+            return given[0]
+        if op not in ("sin", "sinh"):
+            return None
+        other = self.made("cos" if op == "sin" else "cosh", None, given)
+        one: Form = {(): fmpq(1)}
+        squared = _multiplied(other, other) or {}
+        return _added(one, _scaled(squared, fmpq(-1))) if op == "sin" else _added(squared, _scaled(one, fmpq(-1)))
+
+    def reduced(self, form: Form) -> Form | None:
+        """The polynomial with the squares put in, None where it grows too long."""
+        for _ in range(_MOST_SQUARES):
+            found = next(((m, atom) for m in form for atom, power in m if power > 1 and atom in self.squares), None)
+            if found is None:
+                return form
+            monomial, atom = found
+            powers = dict(monomial)
+            powers[atom] -= 2
+            rest = {tuple((a, p) for a, p in sorted(powers.items()) if p): form[monomial]}
+            more = _multiplied(rest, self.squares[atom])
+            if more is None or len(form) > _MOST_TERMS:
+                return None
+            form = _added({m: c for m, c in form.items() if m != monomial}, more)
+        return None
 
 
-def _combined(op: str, forms: list[_Form]) -> _Form | None:
+def _combined(op: str, forms: list[Form]) -> Form | None:
     """The polynomial of an operation on polynomials, None where it is an atom of its own."""
     if op in ("variable", "select"):
         return forms[0]
@@ -106,16 +185,26 @@ def _combined(op: str, forms: list[_Form]) -> _Form | None:
     if op == "div" and len(forms[1]) == 1:
         ((monomial, factor),) = forms[1].items()
         return _multiplied(forms[0], {tuple((atom, -power) for atom, power in monomial): 1 / factor})
-    if op == "pow" and forms[1] == {(): fmpq(2)}:
-        return _multiplied(forms[0], forms[0])
+    if op == "pow":
+        return _power(forms[0], forms[1].get((), fmpq(0))) if forms[1].keys() == {()} else None
     return None
 
 
-def _scaled(form: _Form, factor: fmpq) -> _Form:
+def _power(form: Form, exponent: fmpq) -> Form | None:
+    """A small whole power."""
+    if exponent.q != 1 or not 0 < exponent <= _MOST_POWER:
+        return None
+    result: Form | None = form
+    for _ in range(int(exponent.p) - 1):
+        result = None if result is None else _multiplied(result, form)
+    return result
+
+
+def _scaled(form: Form, factor: fmpq) -> Form:
     return {monomial: factor * coefficient for monomial, coefficient in form.items()}
 
 
-def _added(a: _Form, b: _Form) -> _Form:
+def _added(a: Form, b: Form) -> Form:
     total = dict(a)
     for monomial, coefficient in b.items():
         found = total.get(monomial, fmpq(0)) + coefficient
@@ -126,10 +215,10 @@ def _added(a: _Form, b: _Form) -> _Form:
     return total
 
 
-def _multiplied(a: _Form, b: _Form) -> _Form | None:
+def _multiplied(a: Form, b: Form) -> Form | None:
     if len(a) * len(b) > _MOST_TERMS:
         return None
-    total: _Form = {}
+    total: Form = {}
     for p, c in a.items():
         for q, d in b.items():
             powers = dict(p)
@@ -139,8 +228,8 @@ def _multiplied(a: _Form, b: _Form) -> _Form | None:
             if coefficient.height_bits() > _MOST_COEFFICIENT:
                 return None
             monomial = tuple(sorted((atom, power) for atom, power in powers.items() if power))
-            total = _added(total, {monomial: coefficient})
-    return total
+            total[monomial] = total.get(monomial, fmpq(0)) + coefficient
+    return {monomial: coefficient for monomial, coefficient in total.items() if coefficient}
 
 
 # ---- algebraic numbers
