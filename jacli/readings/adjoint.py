@@ -57,24 +57,41 @@ _CHOICES = frozenset(("select", "max", "min"))
 
 
 def _pulled(balls: Balls, node: int, position: int, bar: int) -> int:
-    """``bar`` times the derivative of ``node`` with respect to one argument."""
+    """``bar`` times the derivative of ``node`` with respect to one argument, a choice being the argument it takes."""
     tape = balls.tape
     op, args, value = tape.ops[node]
     if op in _CHOICES:
         return bar
-    if op == "neg" or (op == "sub" and position == 1):
-        return terms.neg(tape, bar)
-    if op in ("add", "sub"):
+    if op == "pow" and position == 0 and is_zero(balls.value(args[1])):
+        return terms.mul(tape, bar, _of_power_zero(balls, args, derivative(tape, op, position, args, value)))
+    return pulled(tape, node, position, bar)
+
+
+def pulled(tape: Tape, node: int, position: int, bar: int) -> int:
+    """``bar`` times the derivative of ``node`` with respect to one argument: the rule that all reverse sweeps share.
+
+    Choices (``select``, ``max``, ``min``) and powers whose exponent the point decides are the sweeps' own.
+
+    Args:
+        tape: what the derivative is written on.
+        node: an operation.
+        position: of the argument.
+        bar: the node of the derivative by ``node``.
+
+    Raises:
+        KeyError, IndexError: the table has no derivative for the operation, as for a choice.
+    """
+    op, args, value = tape.ops[node]
+    if op == "add" or (op == "sub" and position == 0):
         return bar
+    if op in ("neg", "sub"):
+        return terms.neg(tape, bar)
     if op == "mul":
         return terms.mul(tape, bar, args[1 - position])
     if op == "div":
         share = terms.div(tape, bar, args[1])
         return share if position == 0 else terms.neg(tape, terms.mul(tape, share, node))
-    slope = derivative(tape, op, position, args, value)
-    if op == "pow" and position == 0 and is_zero(balls.value(args[1])):
-        slope = _of_power_zero(balls, args, slope)
-    return terms.mul(tape, bar, slope)
+    return terms.mul(tape, bar, derivative(tape, op, position, args, value))
 
 
 def _of_power_zero(balls: Balls, args: tuple[int, ...], slope: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from jacli.readings import terms
-from jacli.readings.adjoint import derivative
+from jacli.readings.adjoint import pulled
 from jacli.readings.tape import Tape
 
 
@@ -41,16 +41,7 @@ def _dependents(tape: Tape, order: Sequence[int], wrt: Collection[int]) -> set[i
 
 def _pulled(tape: Tape, node: int, position: int, bar: int) -> int:
     """What ``bar``, the derivative by ``node``, adds to the derivative by one argument."""
-    op, args, value = tape.ops[node]
-    if op == "add" or (op == "sub" and position == 0):
-        return bar
-    if op in ("neg", "sub"):
-        return terms.neg(tape, bar)
-    if op == "mul":
-        return terms.mul(tape, bar, args[1 - position])
-    if op == "div":
-        share = terms.div(tape, bar, args[1])
-        return share if position == 0 else terms.neg(tape, terms.mul(tape, share, node))
+    op, args, _ = tape.ops[node]
     if op == "select":
         return _chosen(tape, args, position, bar)
     if op in ("max", "min"):
@@ -59,7 +50,7 @@ def _pulled(tape: Tape, node: int, position: int, bar: int) -> int:
     exponent = terms.number(tape, args[1]) if op == "pow" else None
     if exponent is not None and position == 0:
         return terms.mul(tape, bar, _power(tape, args[0], exponent))
-    return terms.mul(tape, bar, derivative(tape, op, position, args, value))
+    return pulled(tape, node, position, bar)
 
 
 def _power(tape: Tape, base: int, exponent: int | Fraction) -> int:

@@ -17,7 +17,7 @@ from jacli.errors import JacliError
 from jacli.functions import ROWS
 from jacli.language.syntax import Program
 from jacli.readings import floats, terms
-from jacli.readings.adjoint import derivative
+from jacli.readings.adjoint import pulled
 from jacli.readings.lowering import Lowered, TooLarge, lower
 from jacli.readings.tape import Tape
 from jacli.sparse.family import Family, Mask
@@ -138,23 +138,16 @@ def _dependents(tape: Tape, order: Sequence[int], wanted: Collection[int], taken
 
 def _share(tape: Tape, node: int, position: int, arg: int, bar: int) -> int:
     """``bar`` times the derivative of ``node`` by one argument."""
-    op, args, value = tape.ops[node]
-    if op in ("select", "add") or (op == "sub" and position == 0):
+    op, args, _ = tape.ops[node]
+    if op == "select":
         return bar
-    if op in ("neg", "sub"):
-        return terms.neg(tape, bar)
-    if op == "mul":
-        return terms.mul(tape, bar, args[1 - position])
-    if op == "div":
-        share = terms.div(tape, bar, args[1])
-        return share if position == 0 else terms.neg(tape, terms.mul(tape, share, node))
     if op in ("max", "min"):
         other = args[1 - position]
         wins = tape.add("gt" if op == "max" else "lt", arg, other)
         return tape.add("select", wins, bar, tape.number(0))
     if op == "pow" and position == 0:
         return terms.mul(tape, bar, _power_slope(tape, *args))
-    return terms.mul(tape, bar, derivative(tape, op, position, args, value))
+    return pulled(tape, node, position, bar)
 
 
 def _power_slope(tape: Tape, base: int, exponent: int) -> int:
