@@ -20,7 +20,7 @@ from jacli.readings.exact import Truth
 from jacli.readings.excuses import Excuse, excuse
 from jacli.readings.paths import Path, path
 from jacli.readings.rounding import Effect, Loose, Rounding
-from jacli.readings.sides import Side, alike, look
+from jacli.readings.sides import Side, alike, look, slope_along
 from jacli.readings.tape import Tape
 
 
@@ -397,11 +397,12 @@ class Prover:
             seen = look(self.balls, self.path(output), output, direction, side, output)
             if seen.swings:  # which says nothing of the derivative by i
                 seen = replace(seen, problem=None, swings=False)
-            if not seen.problem and i in self._stays(seen, output, held=held):
+            along = slope_along(seen, first.node) if i == j and not seen.problem else None
+            if not along and not seen.problem and i in self._stays(seen, output, held=held):
                 seen = replace(seen, problem="the program stays at its switching point along this line")
-            if not seen.problem:
+            if not along and not seen.problem:
                 seen = self._slope_beside(seen, output, i, direction, first.node)
-            sides.append(seen)
+            sides.append(along or seen)
         return self._blaming(self._compared(output, first.node, *sides), self.path(output), *sides)
 
     def _stays(self, seen: Side, output: int, *, held: bool) -> set[int]:

@@ -225,6 +225,20 @@ HESSIANS = [
     ("abs(x)**(3/2)", "x=0", [["edge"]]),
     ("abs(x)*y", "x=0,y=1", [["undefined", "undefined"], ["kink", "0"]]),
     ("sqrt(x)", "x=0", [["undefined"]]),
+    ("x**y", "x=0,y=3", [["0", "undefined"], ["edge", "0"]]),
+    ("x**y", "x=0,y=2", [["2", "undefined"], ["edge", "0"]]),
+    ("Piecewise((x**2*log(abs(x)), Ne(x, 0)), (0, True))", "x=0", [["edge"]]),
+    ("Piecewise((x**3*log(abs(x)), Ne(x, 0)), (0, True))", "x=0", [["0"]]),
+    ("Piecewise((x**4*sin(1/x), Ne(x, 0)), (0, True))", "x=0", [["0"]]),
+    ("Piecewise((x**3*sin(1/x), Ne(x, 0)), (0, True))", "x=0", [["undefined"]]),
+    # it jumps at 1/n, so there is no first derivative close to the point
+    ("Piecewise((x**4*floor(1/x), Ne(x, 0)), (0, True))", "x=0", [["undecided"]]),
+    ("Piecewise((x**4*abs(sin(1/x)), Ne(x, 0)), (0, True))", "x=0", [["undecided"]]),
+    (
+        "Piecewise((x*y*log(x**2 + y**2), Or(Ne(x, 0), Ne(y, 0))), (0, True))",
+        "x=0,y=0",
+        [["0", "edge"], ["edge", "0"]],
+    ),
     # the first derivative is there at the point, but not beside it
     ("abs(x)*y", "x=0,y=0", [["0", "undefined"], ["kink", "0"]]),
     ("abs(x)*abs(y)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),

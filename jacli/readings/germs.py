@@ -419,6 +419,17 @@ class Algebra:
             raise NotRealError("a negative number to a power that is not an integer")
         return self.exp(self.mul(b, self.log(a)))
 
+    def derivative(self, a: Germ) -> Germ:
+        """The derivative by s of an exact germ without a scale, term by term."""
+        if a.scale or a.order is not None:
+            raise ValueError("the derivative of a rest may be anything")
+        total = ZERO
+        for (power, logs), node in a.terms:
+            for factor, exponent in ((power, (power - 1, logs)), (logs, (power - 1, logs + 1))):
+                slope = terms.mul(self.tape, self.tape.number(Fraction(factor)), node)
+                total = self.add(total, self.made([(exponent, slope)], None))
+        return total
+
     # ---- functions
 
     def apply(self, op: str, given: list[Germ], value: tuple[int, ...] | None) -> Germ:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import fmpq
@@ -299,6 +299,7 @@ class Side:
         limit: of the result, None where it is not real.
         slope: one-sided, of the line from the point's own value; None where there is none.
         walk: what was taken on the way.
+        germ: the result close to the point, where it was found.
         problem: why nothing more can be said (``real`` False: there is no real value; ``swings``: there is no
             limit, or no slope, for certain).
     """
@@ -306,6 +307,7 @@ class Side:
     walk: Walk
     limit: int | str | None = None
     slope: int | str | None = None
+    germ: Germ | None = None
     problem: str | None = None
     real: bool = True
     swings: bool = False
@@ -346,7 +348,8 @@ def _look(
         if size * count > MOST_STEPS:
             return Side(walk, problem="the program is too long for a closer look")
         try:
-            return _side(walk, walk.germ(output), value)
+            germ = walk.germ(output)
+            return replace(_side(walk, germ, value), germ=germ)
         except MoreTermsError:
             count *= 2
             if count > _MOST_TERMS:
@@ -378,6 +381,15 @@ def _side(walk: Walk, germ: Germ, value: int | None) -> Side:
         return Side(walk, limit, problem=_SWINGS, swings=True)
     slope = algebra.coefficient(germ, DISTANCE)
     return Side(walk, limit, slope if side > 0 else terms.neg(tape, slope))
+
+
+def slope_along(seen: Side, first: int) -> Side | None:
+    """The derivative along the line close to the point, seen from its value ``first`` there; None if not exact."""
+    germ, algebra = seen.germ, seen.walk.algebra
+    if germ is None or germ.scale or germ.order is not None:
+        return None
+    slope = algebra.derivative(germ)
+    return _side(seen.walk, slope if seen.walk.side > 0 else algebra.neg(slope), first)
 
 
 _SWINGS = "it oscillates without end close to the point"
