@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import mpmath
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from jacli.functions import ROWS, TABLE
 from jacli.readings import adjoint, germs, rounding
-from jacli.readings.germs import Algebra
+from jacli.readings.germs import Algebra, Germ
 from jacli.readings.tape import PRIMITIVES
 from jacli.verify import Proof, Prover
 from proving import NotReal, TooClose, mp_slopes, prepare
@@ -422,6 +423,75 @@ def test_random_programs(seed: int, x: str, y: str) -> None:
             elif proof.one_sided is not None:
                 assert close(left, proof.one_sided[0]), (text, x, y)
                 assert close(right, proof.one_sided[1]), (text, x, y)
+
+
+PARTS = (
+    "x", "x", "x**2", "abs(x)", "sqrt(abs(x))", "1/x", "log(abs(x))", "exp(-1/abs(x))", "exp(1/x)", "sin(1/x)",
+    "cos(1/x)", "abs(x)**x", "abs(x)**pi", "log(1 + x)", "floor(1/x)", "2",
+)  # fmt: skip
+
+
+def limit(chance: random.Random, depth: int) -> str:
+    """A program with a hole at 0: what grows without bound, vanishes or swings there."""
+    if depth == 0:
+        return chance.choice(PARTS)
+    kind = chance.random()
+    if kind < 0.3:
+        name = chance.choice(("log", "sin", "cos", "tanh", "atan", "abs", "sqrt", "asinh"))
+        return f"{name}({limit(chance, depth - 1)})"
+    if kind < 0.4:
+        return f"({limit(chance, depth - 1)})**{chance.choice(('2', '(1/2)', '(-1)', '3', 'x'))}"
+    return f"({limit(chance, depth - 1)}){chance.choice('+-**//')}({limit(chance, depth - 1)})"
+
+
+def leads(quotients: list[object], truth: str | None) -> bool:
+    """Whether difference quotients come closer to what is said; slowly, where logarithms are."""
+    if truth is None or None in quotients:
+        return truth is None and set(quotients) == {None}
+    if truth in ("oo", "-oo"):
+        grows = abs(quotients[-1]) > abs(quotients[0])  # type: ignore[arg-type]
+        return grows and (quotients[-1] > 0) == (truth == "oo")  # type: ignore[operator]
+    off = [abs(quotient - mpmath.mpf(truth)) for quotient in quotients]  # type: ignore[operator]
+    return bool(off[-1] < 1e-9 or off[-1] < 0.6 * off[0])
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**9))
+def test_random_limits(seed: int) -> None:
+    chance = random.Random(seed)
+    factor, fill = chance.choice(("", "x*", "x**2*")), chance.choice(("0", "0", "1", "x"))
+    text = f"Piecewise(({factor}({limit(chance, chance.choice((1, 2, 2)))}), Ne(x, 0)), ({fill}, True))"
+    prepared = prepare(text, {"x": "0"})
+    proof = prepared.gradient()["x"]
+    slopes = (proof.exact, proof.exact) if proof.kind == "smooth" else proof.one_sided
+    if slopes is None:
+        return
+    try:
+        pairs = [mp_slopes(prepared, "x", step, 300) for step in ("1e-2", "1e-3", "1e-4")]
+    except (TooClose, NotReal, ZeroDivisionError, ValueError, OverflowError):
+        return
+    for quotients, truth in zip(zip(*pairs, strict=True), slopes, strict=True):
+        assert leads(list(quotients), truth), (text, proof.kind, slopes)
+
+
+def inverted(a: Germ) -> Germ:
+    return replace(a, terms=tuple(((power, -logs), node) for (power, logs), node in a.terms))
+
+
+# a rule of the algebra, what it is taken for, a text, and what must not be said any more
+LIES: list[tuple[str, object, str, str]] = [
+    ("log", lambda true: lambda self, a: inverted(true(self, a)), "x*log(abs(x))", "edge"),
+    ("exp", lambda true: lambda self, a: true(self, self.neg(a)), "exp(-1/abs(x))", "smooth"),
+    ("scale_sign", lambda true: lambda self, scale: -true(self, scale), "exp(-1/abs(x))", "smooth"),
+    ("_wave", lambda true: lambda self, a: None, "x*sin(1/x)", "undefined"),
+    ("swings", lambda true: lambda self, germ, exponent: True, "x**2*sin(1/x)", "smooth"),
+]
+
+
+@pytest.mark.parametrize(("rule", "lie", "text", "kind"), LIES)
+def test_a_lying_rule_is_caught(rule: str, lie: Any, text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Algebra, rule, lie(getattr(Algebra, rule)))
+    assert prepare(f"Piecewise(({text}, Ne(x, 0)), (0, True))", "x=0").gradient()["x"].kind != kind
 
 
 def powers(chance: random.Random, depth: int) -> str:
