@@ -1,7 +1,7 @@
 """Many points: jacli beside its peers, in one run, each contender in turn, as ratios.
 
     python benchmarks/points.py              # in process
-    python benchmarks/points.py --files      # whole files: npy to npy, csv to csv
+    python benchmarks/points.py --files      # whole processes, a million points: npy to npy, csv to csv
     python benchmarks/points.py --memory     # peak memory at 1e5, 1e6 and 1e7 points
 
 jax and symengine take part where they are installed. Every contender must give the same numbers.
@@ -10,6 +10,7 @@ jax and symengine take part where they are installed. Every contender must give 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import cold
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
@@ -160,20 +162,47 @@ def best(call: Callable[[], object]) -> float:
     return min(times)
 
 
-def files(size: int) -> None:
-    """Whole files in a process of their own, relative to ``import torch``."""
-    base = min(ask(["-c", "import torch"])[0] for _ in range(3))
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "arm.txt"
-        program.write_text(ARM)
+PEER = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import points
+peer = getattr(points, sys.argv[2])(points.ARM, 6)
+np.save(sys.argv[4], peer(np.load(sys.argv[3])))
+"""
+
+
+def files(size: int, rounds: int) -> None:
+    """Whole processes from file to file, each contender in turn; ratios to jax where it is there."""
+    peers = [peer for peer in ("jax", "symengine") if importlib.util.find_spec(peer)]
+    with tempfile.TemporaryDirectory() as folder, cold.server() as warm:
         points = np.random.default_rng(0).normal(size=(size, 6))
         np.save(f"{folder}/p.npy", points)
         np.savetxt(f"{folder}/p.csv", points, fmt="%.17g", delimiter=",")
-        for ending in ("npy", "csv"):
-            for check in ("none", "suspect"):
-                spent = ask(jacobian(program, f"{folder}/p.{ending}", f"{folder}/o.{ending}", check))[0]
-                ratio, rate = spent / base, size / spent
-                print(f"{ending} to {ending}, --check {check}: {ratio:.2f} x import torch, {rate:,.0f} points/s a core")
+        Path(f"{folder}/arm.txt").write_text(ARM)
+        everyone = [
+            cold.Contender(
+                f"{peer}, npy",
+                (sys.executable, "-c", PEER, str(ROOT / "benchmarks"), peer, f"{folder}/p.npy", f"{folder}/{peer}.npy"),
+            )
+            for peer in peers
+        ]
+        everyone.append(cold.Contender("import torch", (sys.executable, "-c", "import torch")))
+        for kind, env in (("cold", {"JACLI_SERVER": "off"}), ("warm", warm)):
+            for ending in ("npy", "csv"):
+                for check in ("none", "suspect"):
+                    output = f"{folder}/{kind}-{check}.{ending}"
+                    words = jacobian(Path(f"{folder}/arm.txt"), f"{folder}/p.{ending}", output, check)
+                    status = (0, 1) if check == "suspect" else (0,)  # among a million points, some lose digits
+                    everyone.append(
+                        cold.Contender(f"{kind}, {ending}, {check}", (*cold.jacli(), *words), status=status, env=env)
+                    )
+        times = cold.measure(everyone, rounds)
+        for written in Path(folder).glob("*.npy"):
+            if written.name != "p.npy":
+                found = np.load(written).reshape(size, -1)
+                np.testing.assert_allclose(found, np.load(f"{folder}/cold-none.npy").reshape(size, -1), 1e-7, 1e-14)
+    cold.show(everyone, times)
 
 
 def ask(words: Sequence[str]) -> tuple[float, int]:
@@ -189,7 +218,7 @@ def ask(words: Sequence[str]) -> tuple[float, int]:
 
 def jacobian(program: Path, points: str, output: str, check: str) -> list[str]:
     """The words of one run of ours."""
-    words = ["-m", "jacli", "jacobian", "--file", str(program), "--points", points, "--output", output]
+    words = ["jacobian", "--file", str(program), "--points", points, "--output", output]
     return [*words, "--check", check]
 
 
@@ -200,7 +229,7 @@ def memory() -> None:
         program.write_text("x*y, sin(x)")
         for size in (10**5, 10**6, 10**7):
             np.save(f"{folder}/p.npy", np.random.default_rng(0).normal(size=(size, 2)))
-            _, peak = ask(jacobian(program, f"{folder}/p.npy", f"{folder}/o.npy", "suspect"))
+            _, peak = ask(["-m", "jacli", *jacobian(program, f"{folder}/p.npy", f"{folder}/o.npy", "suspect")])
             print(f"{size:>10,} points: {peak / 1024:.0f} MiB")
 
 
@@ -210,10 +239,11 @@ def main() -> None:
     options.add_argument("--files", action="store_true")
     options.add_argument("--memory", action="store_true")
     options.add_argument("--size", type=int, default=200_000)
+    options.add_argument("--rounds", type=int, default=5)
     given = options.parse_args()
     sys.path.insert(0, str(ROOT))
     if given.files:
-        files(max(given.size, 1_000_000))
+        files(max(given.size, 1_000_000), given.rounds)
     elif given.memory:
         memory()
     else:

@@ -21,6 +21,7 @@ from jacli.render import FORMATS, Format
 from jacli.text import printable
 
 if TYPE_CHECKING:
+    from jacli.stream.bulk import Bulk
     from jacli.stream.run import Tally
     from jacli.stream.sink import Sink
     from jacli.stream.source import Bad, Source
@@ -35,6 +36,9 @@ _CHOICES = {
     "device": ("cpu", "cuda"),
     "engine": ("local", "dask"),
 }
+
+#: Blocks that are computed at once: beyond these, threads wait for Python more than they compute.
+_MOST_THREADS = 4
 
 #: A bad line is shown up to this many characters.
 _SHOWN = 200
@@ -128,7 +132,7 @@ def _run(source: Source, task: Task, given: Mapping[str, Any], view: View) -> in
     try:
         with closing(_opened(view)) as file, closing(sink):
             kept = sink.open(file, resume=bool(given["resume"]))
-            run(source, bulk, sink, kept, watch, tally, strict=bool(given["strict"]))
+            run(source, bulk, sink, kept, watch, tally, strict=bool(given["strict"]), threads=_threads(source, bulk))
     except ReaderLeftError:
         return status(tally)
     except OSError as error:
@@ -138,6 +142,13 @@ def _run(source: Source, task: Task, given: Mapping[str, Any], view: View) -> in
         signal.signal(signal.SIGTERM, before)
     _conclude(view, tally, source.unit)
     return status(tally)
+
+
+def _threads(source: Source, bulk: Bulk) -> int:
+    """How many blocks to compute at once: one of a stream, which may pause and wants its answers before it goes on."""
+    if source.progress() is None or bulk.device != "cpu":
+        return 1
+    return min(_MOST_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def _sink(task: Task, source: Source, tally: Tally, view: View) -> Sink:
@@ -150,7 +161,7 @@ def _sink(task: Task, source: Source, tally: Tally, view: View) -> Sink:
     return sink_for(view.format.name, task, source.unit)
 
 
-def _bulk(task: Any, given: Mapping[str, Any]) -> Any:
+def _bulk(task: Task, given: Mapping[str, Any]) -> Bulk:
     from jacli.readings.floats import torch
     from jacli.stream.bulk import Bulk
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from jacli.errors import JacliError
-from jacli.stream.source import Bad, Rows
+from jacli.stream.source import Bad, Rows, columns_of
 
+#: Points that are read at once.
 _ROWS = 1 << 15
 
 
@@ -60,7 +61,7 @@ class Npy:
             except (OSError, ValueError):
                 raise JacliError(f"{self._path} is shorter than its header says", kind="file") from None
             self._done = start + count
-            yield finite_rows(start + 1, block[:, list(chosen)].astype(np.float64))
+            yield finite_rows(start + 1, np.asarray(columns_of(block, chosen), np.float64))
 
 
 class Parquet:

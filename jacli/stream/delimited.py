@@ -6,13 +6,15 @@ read line by line.
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from jacli.errors import JacliError
-from jacli.stream.source import Bad, Feed, Rows
+from jacli.stream.source import Bad, Feed, Rows, columns_of
 from jacli.stream.task import is_column
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -78,8 +80,7 @@ class Delimited:
             if numbers is None:
                 yield self._line_by_line(block, line, chosen)
             else:
-                numbers = numbers if list(chosen) == list(range(self.width)) else numbers[:, list(chosen)]
-                yield Rows(np.arange(line, line + count), numbers)
+                yield Rows(np.arange(line, line + count), columns_of(numbers, chosen))
             line += count
 
     def _at_once(self, block: bytes, count: int) -> Any:
@@ -135,11 +136,9 @@ class Delimited:
 
 def _first(feed: Feed) -> list[tuple[int, str]]:
     """The first two lines that are more than blank or a comment, with their numbers."""
-    return [(i, line) for i, line in enumerate(_decoded(feed.peek()).splitlines(), 1) if _content(line)][:2]
-
-
-def _decoded(block: bytes) -> str:
-    return block.decode("utf-8-sig", "backslashreplace")
+    lines = enumerate(io.BytesIO(feed.peek()), 1)
+    decoded = ((number, line.decode("utf-8-sig", "backslashreplace").rstrip("\r\n")) for number, line in lines)
+    return list(islice(((number, line) for number, line in decoded if _content(line)), 2))
 
 
 def _content(line: str) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -96,6 +99,7 @@ def run(
     tally: Tally,
     *,
     strict: bool,
+    threads: int = 1,
 ) -> None:
     """Compute every point of ``source``, in order, into ``sink``; ``tally`` is filled on the way.
 
@@ -107,6 +111,7 @@ def run(
         watch: whoever wants to know how it goes.
         tally: what was seen, up to date at any moment.
         strict: stop at the first line that is no point.
+        threads: how many blocks are computed at once.
     """
     settle = Settler(bulk.task, decimals=source.typed, single=bulk.single)
     for name, count in (kept.counts or {}).items():
@@ -124,9 +129,10 @@ def run(
                 kind="file",
             )
 
-    for rows in _beyond(source.read(bulk.task.layout.sources), kept, check):
-        for part in _parts(rows, bulk.together, strict=strict):
-            answer = bulk(part.numbers)
+    blocks = _beyond(source.read(bulk.task.layout.sources), kept, check)
+    parts = (part for rows in blocks for part in _parts(rows, bulk.together, strict=strict))
+    with closing(_computed(parts, bulk, threads)) as computed:
+        for part, answer in computed:
             settle(part.numbers, answer)
             sink.write(part, answer)
             tally.add(part.lines, answer)
@@ -137,6 +143,36 @@ def run(
                 tally.stopped = True
                 return
             watch.progress(tally)
+
+
+def _computed(parts: Iterator[Rows], bulk: Bulk, threads: int) -> Generator[tuple[Rows, Answer]]:
+    """Each part with its answer, in order; some are read and computed while those before them are written."""
+    if threads == 1:
+        yield from ((part, bulk(part.numbers)) for part in parts)
+        return
+    error: JacliError | None = None
+    waiting: deque[tuple[Rows, Future[Answer]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        while True:
+            try:
+                part = next(parts)
+            except StopIteration:
+                break
+            except JacliError as caught:  # what was read before is answered before it is said
+                error = caught
+                break
+            waiting.append((part, pool.submit(bulk, part.numbers)))
+            if len(waiting) > threads:
+                yield _awaited(waiting)
+        while waiting:
+            yield _awaited(waiting)
+    if error is not None:
+        raise error
+
+
+def _awaited(waiting: deque[tuple[Rows, Future[Answer]]]) -> tuple[Rows, Answer]:
+    part, answer = waiting.popleft()
+    return part, answer.result()
 
 
 def _parts(rows: Rows, together: int, *, strict: bool) -> Iterator[Rows]:

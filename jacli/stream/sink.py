@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -64,6 +64,9 @@ def sink_for(name: str, task: Task, unit: str) -> Sink:
 
 # ---- text
 
+#: Rows that are put into words at once: their text stays in the processor's cache.
+_AT_ONCE = 1024
+
 
 class Separated:
     """CSV and TSV: line, point, values, derivative, status."""
@@ -74,7 +77,8 @@ class Separated:
         self._places = len(task.layout.names)
         self.separator = separator.encode()
         self.head = write_rows([(unit, *names_of(task), "status")], separator).encode()
-        self.ends = {name: self.separator + name.encode() + b"\n" for name in POINT_STATUSES}
+        self._ends = [self.separator + name.encode() + b"\n" for name in POINT_STATUSES]
+        self.ends = dict(zip(POINT_STATUSES, self._ends, strict=True))
 
     def line_of(self, row: bytes) -> int:
         """The line that a row says it belongs to."""
@@ -88,13 +92,17 @@ class Separated:
 
     def rows(self, lines: Any, points: Any, answer: Answer) -> bytes:
         """A number that is missing is an empty field."""
-        text = shortest(numbers_of(points, answer))
+        numbers = numbers_of(points, answer)
+        parts = [slice(start, start + _AT_ONCE) for start in range(0, len(lines), _AT_ONCE)]
+        return b"".join(self._rows(lines[part], numbers[part], answer.status[part]) for part in parts)
+
+    def _rows(self, lines: Any, numbers: Any, status: Any) -> bytes:
+        text = shortest(numbers)
         text = text.replace(b"null", b"") if b"null" in text else text
         text = text if self.separator == b"," else text.replace(b",", self.separator)
-        cells = (self.separator + text.replace(b"[", b"")).split(b"]")  # each begins with the separator
-        ends = [self.ends[name] for name in POINT_STATUSES]
-        ends_of_rows = [ends[code] for code in answer.status.tolist()]
-        return b"".join(chain.from_iterable(zip(shortest(lines)[1:-1].split(b","), cells, ends_of_rows, strict=False)))
+        cells = text.replace(b"[", b"").split(b"]")[: len(lines)]  # each begins with the separator, but for the first
+        cells[0] = self.separator + cells[0]
+        return _interleaved(shortest(lines)[1:-1].split(b","), cells, map(self._ends.__getitem__, status.tolist()))
 
 
 class Lines:
@@ -215,6 +223,15 @@ class Text:
         return at == here and _alike(numbers, found, leeway) and (len(statuses) == 1 or statuses == _NEXT)
 
 
+def _interleaved(*columns: Iterable[bytes]) -> bytes:
+    """The first of each, the second of each, and so on, put together; all are of one length."""
+    lists = [list(column) for column in columns]
+    pieces = [b""] * (len(lists) * len(lists[0]))
+    for place, cells in enumerate(lists):
+        pieces[place :: len(lists)] = cells
+    return b"".join(pieces)
+
+
 def _alike(kept: Any, found: Any, leeway: Any) -> bool:
     """Whether these numbers are those; what is not finite is not told apart."""
     import numpy as np
@@ -277,10 +294,12 @@ class Npy:
         import numpy as np
 
         assert self._file is not None
-        places = np.searchsorted(rows.lines, [bad.line for bad in rows.bad])
-        entries = np.insert(answer.entries.astype(np.float64, copy=False), places, math.nan, axis=0)
+        entries = np.ascontiguousarray(answer.entries, np.float64)
+        if rows.bad:
+            places = np.searchsorted(rows.lines, [bad.line for bad in rows.bad])
+            entries = np.insert(entries, places, math.nan, axis=0)
         self._file.seek(self._offset())
-        self._file.write(entries.tobytes())
+        self._file.write(entries.data)
         self._rows += len(entries)
         self._head()
 
