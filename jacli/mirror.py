@@ -16,6 +16,8 @@ from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
+
 from jacli.functions import ROWS
 from jacli.language.syntax import Node, Program
 from jacli.readings import derive, floats
@@ -65,8 +67,8 @@ class Mirror:
                 self.values = floats.evaluate(program.nodes, program.outputs, variables)
             else:
                 largest = max(value.numel() for value in plain.values.values())
-                signs = t.randint(0, 2, (largest + _OFFSETS,), generator=t.Generator().manual_seed(1))
-                self._nudges = 1 + NUDGE * (2.0 * signs - 1)
+                signs = np.random.default_rng(1).choice((-1.0, 1.0), largest + _OFFSETS)
+                self._nudges = t.from_numpy(1 + NUDGE * signs)
                 self.values = self._moved(plain.values)
 
     @cached_property

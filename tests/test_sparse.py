@@ -134,6 +134,22 @@ def test_degrees_and_functions_are_part_of_a_shape() -> None:
     assert (result.to_coo().toarray() == dense(text, "1/2,1/3,1,2,3,1/5")).all()
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("[x0, x1]*2, x0", "1,2"),
+        ("[2, 3], x0", "1"),
+        ("ones(3)*y, y", "2"),
+        ("stack(y, z), z", "y=1,z=2"),
+        ("sum([y, z]) + y, z", "y=1,z=2"),
+        ("[sin((x)[0]), s]", "x=[1,2],s=2"),
+    ],
+)
+def test_equations_of_arrays_are_no_rows(text: str, at: str) -> None:
+    result = sparse(text, at)
+    assert (result.to_coo().toarray() == dense(text, at)).all()
+
+
 def test_a_name_may_be_a_function_and_a_variable() -> None:
     text, at = "gamma(x0)*gamma + x1, gamma(x1)*beta + x0, 2x0 + x1*gamma", "x0=1,x1=2,gamma=3,beta=4"
     result = sparse(text, at)

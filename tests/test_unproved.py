@@ -62,7 +62,7 @@ def test_the_second_reading_is_the_same_forwards(text: str, shapes: dict[str, tu
     values = tensors(shapes)
     first = mirror.Mirror(read(text, shapes), values)
     tangents = {name: t.linspace(-1, 2, v.numel(), dtype=t.float64).reshape(v.shape) for name, v in values.items()}
-    for gait, rtol in ((first, 1e-12), (first.second, 1e-7)):
+    for gait, rtol in ((first, 1e-12), (first.second, 1e-5)):
         dots = gait.jvp(tangents)
         u = [t.linspace(1, 3, dot.numel(), dtype=t.float64).reshape(dot.shape) for dot in dots]
         bars = first.vjp(u)

@@ -338,7 +338,7 @@ PRODUCTS = (
     ),
     _array(
         "outer", "outer(a, b)", "all products a[i]*b[j] of two vectors",
-        lambda t, a, b: t.outer(a, b), lambda a, b: (math.prod(a), math.prod(b)),
+        lambda t, a, b: t.outer(a.reshape(-1), b.reshape(-1)), lambda a, b: (math.prod(a), math.prod(b)),
         lambda a, b: _numpy("outer", a, b),
         example=("outer([x, y], [y, 2])", "x=1, y=2"),
     ),

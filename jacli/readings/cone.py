@@ -45,17 +45,17 @@ class Cone:
     most: int
     _codes: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
-    def entry(self, node: int, place: int, tape: Tape | None = None) -> tuple[Tape, int]:
-        """A tape, and on it the entry ``place`` (flat) of ``node``.
+    def entries(self, wanted: Sequence[tuple[int, int]], tape: Tape) -> list[int]:
+        """Some entries, each a node and a place (flat) in it, as nodes of ``tape``.
 
         Raises:
-            TooLarge: more than ``most`` operations would be needed.
+            TooLarge: the tape would have more than ``most`` operations.
         """
-        writing = _Writing(self, Tape(self.program.text) if tape is None else tape)
+        writing = _Writing(self, tape)
         with deep(4 * len(self.program.nodes) + 1_000):
-            found = writing.entry(node, place)
-        writing.tape.at(None)
-        return writing.tape, found
+            found = [writing.entry(node, place) for node, place in wanted]
+        tape.at(None)
+        return found
 
     def sources(self, index: int) -> tuple[Any, Any]:
         """For each entry of a move, which argument it comes from and its place there; arrays of its size."""

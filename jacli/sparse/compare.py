@@ -34,6 +34,9 @@ _AGREE, _UNCHECKED = KINDS.index("agree"), KINDS.index("unchecked")
 #: Most operations behind one entry that is proved.
 MOST_BEHIND_ONE = 20_000
 
+#: Most output entries that are added up in a product's entry that is proved.
+MOST_ADDED = 200
+
 #: Most operations behind all that is proved, unless every entry is.
 MOST_BEHIND = 500_000
 
@@ -251,7 +254,7 @@ class Comparer:
         found: dict[int, verify.Proof] = {}
         for column, places in self._within({place: [place] for place in wanted}):
             rows = np.flatnonzero(self._dependents(column) & (weights != 0))
-            written = self._written(dict.fromkeys(rows.tolist(), exact)) if len(rows) < MOST_BEHIND_ONE else None
+            written = self._written(dict.fromkeys(rows.tolist(), exact)) if len(rows) <= MOST_ADDED else None
             if written is None:
                 continue
             tape, node, columns = written
@@ -293,10 +296,10 @@ class Comparer:
         tape = Tape(self.system.text)
         total: int | None = None
         try:
-            for row, weight in rows.items():
-                _, node = self._cone.entry(*self._output(row), tape)
-                node = node if weight is None else tape.add("mul", weight(tape, row), node)
-                total = node if total is None else tape.add("add", total, node)
+            found = self._cone.entries([self._output(row) for row in rows], tape)
+            for (row, weight), node in zip(rows.items(), found, strict=True):
+                term = node if weight is None else tape.add("mul", weight(tape, row), node)
+                total = term if total is None else tape.add("add", total, term)
         except TooLarge:
             self._left -= MOST_BEHIND_ONE // 20
             return None
@@ -310,6 +313,16 @@ class Comparer:
     @cached_property
     def _cone(self) -> Cone:
         return Cone(self.system.bound.program, self.system.bound.shapes, self._leaf, MOST_BEHIND_ONE)
+
+    @cached_property
+    def _constants(self) -> dict[str, Cone]:
+        """The values that were typed as expressions."""
+        values = self.system.bound.values.items()
+        return {
+            name: Cone(value, infer(value, {}), self._leaf, MOST_BEHIND_ONE)
+            for name, value in values
+            if not isinstance(value, Data)
+        }
 
     def _output(self, row: int) -> tuple[int, int]:
         """The node and the place in it of an output entry."""
@@ -327,8 +340,7 @@ class Comparer:
         if isinstance(value, Data):
             node = tape.number(Fraction(value.numbers[place]))
         else:
-            constant = Cone(value, infer(value, {}), self._leaf, MOST_BEHIND_ONE)
-            _, node = constant.entry(value.outputs[0], place, tape)
+            (node,) = self._constants[name].entries([(value.outputs[0], place)], tape)
         if name not in bound.chosen and tape.ops[node].op == "number" and tape.ops[node].value == 0:
             return node
         variable = tape.add("variable", value=space.name(int(space.starts[space.position[name]]) + place))

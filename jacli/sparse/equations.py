@@ -13,6 +13,7 @@ import numpy as np
 
 from jacli.errors import JacliError, Span
 from jacli.language.parser import CONDITION_WORDS, CONSTANTS, REFUSED_WORDS, exact, read
+from jacli.language.shapes import infer
 from jacli.language.syntax import Node, Program
 from jacli.language.tokens import tokenize
 from jacli.sparse.family import Family, Ints, Numbers, rebuilt
@@ -193,10 +194,14 @@ class Equations:
             return name
 
         formula = rebuilt(nodes, first.program.outputs[0], leaf, first.program.text)
+        _check_number(formula)
         return Shape(formula, equations, entries, numbers)
 
     def _word(self, name: str) -> int:
-        return next(k for k, word in enumerate(self.scan.words) if _normal(word) == name)
+        found = next((k for k, word in enumerate(self.scan.words) if _normal(word) == name), None)
+        if found is None:  # an entry that is not written as one word, as in (x)[0]
+            raise NotScalar
+        return found
 
     # ---- errors
 
@@ -273,6 +278,16 @@ def entry_name(nodes: Sequence[Node], index: int) -> str | None:
             return f"{nodes[node.args[0]].value}[{','.join(map(str, node.value))}]"
         raise NotScalar
     return None
+
+
+def _check_number(formula: Program) -> None:
+    """Raises NotScalar where a formula of numbers makes an array, as in ``[x, y]``, or needs one."""
+    try:
+        shapes = infer(formula, dict.fromkeys(formula.variables, ()))
+    except JacliError:
+        raise NotScalar from None
+    if shapes[formula.outputs[0]]:
+        raise NotScalar
 
 
 def _normal(word: str) -> str:
