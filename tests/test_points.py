@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import jacli
+from jacli.cli import points as jacli_points
 from jacli.cli import run
 from jacli.errors import JacliError
 from jacli.stream import source as stream_source
@@ -454,6 +455,29 @@ def test_blocks_make_no_difference(ask, monkeypatch) -> None:
     monkeypatch.setattr(stream_source, "BLOCK", 100)
     parts = ask(data, "jacobian", "sin(x)/y, exp(y/100)", "--format", "csv")
     assert (whole.status, whole.out, whole.err) == (parts.status, parts.out, parts.err)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("words", [(), ("--strict",), ("--check", "none")])
+def test_threads_make_no_difference(ask, monkeypatch, threads, words) -> None:
+    monkeypatch.setattr(stream_source, "BLOCK", 200)
+    data = b"".join(b"%d,%d.5\n" % (n, -n) + (b"bad\n" if n == 307 else b"") for n in range(500))
+    monkeypatch.setattr(jacli_points, "_MOST_THREADS", threads)
+    found = ask(data, "jacobian", "sin(x)/y, abs(y + 100.5)", "--format", "csv", *words)
+    lines = [int(row.split(",")[0]) for row in found.rows[1:]]
+    assert lines == [*range(1, 309), *range(310, 502)][: 308 if words == ("--strict",) else None]
+    assert found.err.count("error: line 309") == 1
+
+
+def test_what_was_read_before_an_error_is_answered_before_it_is_said(ask, tmp_path) -> None:
+    points = np.arange(200_000.0).reshape(-1, 2)
+    np.save(tmp_path / "whole.npy", points)
+    cut = (tmp_path / "whole.npy").read_bytes()[:-800_000]
+    out = tmp_path / "o.npy"
+    found = ask(cut, "jacobian", "x*y", "--output", str(out), name="p.npy")
+    assert found.status == 2
+    assert "shorter than its header says" in found.err
+    assert np.array_equal(np.load(out).reshape(-1, 2), points[: 1 << 15, ::-1])
 
 
 # ---- interruption
