@@ -1,7 +1,7 @@
 """Proofs that a constant is exactly zero, where balls can only say that it is very small.
 
-Three attempts, from cheap to dear: all terms cancel once the point's values are put in; an
-algebraic number that is smaller than any non-zero one of its kind can be; SymPy knows an identity.
+Three attempts, from cheap to dear: all terms cancel once the point's values and the squares of roots and sines are
+put in; an algebraic number that is smaller than any non-zero one of its kind can be; SymPy knows an identity.
 """
 
 from __future__ import annotations
@@ -78,12 +78,25 @@ _MOST_SQUARES = 64
 
 
 def polynomials(balls: Balls, node: int, moving: Collection[int]) -> dict[int, Form]:
-    """A node and all it needs as polynomials in what moves with the variables ``moving``; {} for a long program.
+    """A node and all it needs as polynomials in what moves with the variables ``moving``; {} if that tells nothing.
 
     Nodes with the same polynomial are equal wherever they have a value. Others may be, too.
     """
     order = _order(balls.tape, node)
-    return _forms(balls, order, moving) if len(order) <= _MOST_NODES else {}
+    if len(order) > _MOST_NODES:
+        return {}
+    ops = balls.tape.ops
+    free = set(moving)
+    for each in order:
+        if not free.isdisjoint(ops[each].args):
+            free.add(each)
+    forms = _forms(balls, order, free)
+    still = any(constant(forms[each]) is not None for each in free if each in forms)
+    ties = (ops[each].args for each in free if ops[each].op in _COMPARING)
+    return forms if still or any(forms[a] == forms[b] for a, b in ties) else {}
+
+
+_COMPARING = frozenset(("max", "min", "lt", "le", "gt", "ge", "eq", "ne"))
 
 
 def constant(form: Form) -> Fraction | None:
@@ -97,19 +110,15 @@ def _same_formula(balls: Balls, node: int, order: list[int]) -> bool:
     return not _forms(balls, order)[node]
 
 
-def _forms(balls: Balls, order: list[int], moving: Collection[int] = ()) -> dict[int, Form]:
-    """Each node as a polynomial, with the point's values in place of the variables that do not move."""
+def _forms(balls: Balls, order: list[int], free: Collection[int] = ()) -> dict[int, Form]:
+    """Each node as a polynomial, with the point's values in place of what is not ``free`` to move."""
     forms: dict[int, Form] = {}
     atoms = _Atoms()
-    free: set[int] = set()
     for each in order:
         op, args, value = balls.tape.ops[each]
-        if each in moving or not free.isdisjoint(args):
-            free.add(each)
-            value = each if each in moving else value
-        elif op == "variable":
-            args = (balls.tape.bound[each],)
-        elif op == "select":
+        if op == "variable":
+            args, value = ((), each) if each in free else ((balls.tape.bound[each],), value)
+        elif op == "select" and each not in free:
             taken = branch(args, balls.value)[1]
             args, value = ((taken,), None) if isinstance(taken, int) else ((), each)
         known = None if each in free else balls.value(each)
