@@ -86,7 +86,7 @@ class Mirror:
                 values[index] = self._nudged(index, plain[index])
             else:
                 value = floats.applied(self.program.nodes, index, values)
-                values[index] = value if node.op in _MOVES else self._nudged(index, value)
+                values[index] = value if node.op in _EXACT else self._nudged(index, value)
         return values
 
     def _nudged(self, index: int, value: Any) -> Any:
@@ -485,6 +485,7 @@ _RULES: dict[str, Callable[..., Sequence[Any]]] = {
 # ---- the same forwards: linear operations are their own rule, products have two terms
 
 _MOVES = frozenset("index gather family reshape transpose concat stack array".split())
+_EXACT = _MOVES | frozenset("neg abs sign floor ceil max min select".split())
 _LINEAR = _MOVES | frozenset("neg add sub sum mean cumsum trace".split())
 
 _PRODUCTS: dict[str, Callable[[Any, Any, Any], Any]] = {
