@@ -119,12 +119,13 @@ class Prover:
 
     def directional(self, output: int, tangent: Mapping[int, int]) -> Proof:
         """The derivative of ``output`` along a direction: a constant node for each variable node."""
-        along = {v: tangent[v] for v in self.reaching(output, tangent) if self.balls.sign(tangent[v]) != 0}
+        moving = {v: tangent[v] for v in self.mentioned(output, tangent) if self.balls.sign(tangent[v]) != 0}
+        taken = self.path(output)
+        along = {v: moving[v] for v in self.reaching(output, moving)}
         if not along:
             return ZERO
-        taken = self.path(output)
         if taken.missing or taken.touched(along, self.tape):
-            return self.closely(output, along)
+            return self.closely(output, moving)
         return self.number(self._product(gradient(self.balls, taken, output, along), along), output)
 
     def hessian(self, output: int, wrt: Sequence[int]) -> list[list[Proof]]:
@@ -132,7 +133,8 @@ class Prover:
         taken = self.path(output)
         depends = self.reaching(output, wrt)
         if taken.missing or taken.touched(depends, self.tape):
-            return [[self.second(output, i, j) if {i, j} <= depends else ZERO for j in wrt] for i in wrt]
+            beside = self.mentioned(output, wrt)
+            return [[self.second(output, i, j) if {i, j} <= beside else ZERO for j in wrt] for i in wrt]
         slopes = gradient(self.balls, taken, output, depends)
         rows = [self.gradient(slopes[i], wrt) if i in slopes else [ZERO] * len(wrt) for i in wrt]
         level = iter(self._excused(self._levelled([proof for row in rows for proof in row], taken), output))
@@ -142,9 +144,11 @@ class Prover:
         """The second derivatives of ``output`` times a direction."""
         taken = self.path(output)
         depends = self.reaching(output, {*wrt, *tangent})
-        along = {v: t for v, t in tangent.items() if v in depends and self.balls.sign(t) != 0}
         if taken.missing or taken.touched(depends, self.tape):
-            return [self._closely_times(output, i, along) if i in depends else ZERO for i in wrt]
+            beside = self.mentioned(output, {*wrt, *tangent})
+            moving = {v: t for v, t in tangent.items() if v in beside and self.balls.sign(t) != 0}
+            return [self._closely_times(output, i, moving) if i in beside else ZERO for i in wrt]
+        along = {v: t for v, t in tangent.items() if v in depends and self.balls.sign(t) != 0}
         return self._excused(
             self.gradient(self._product(gradient(self.balls, taken, output, along), along), wrt), output
         )
@@ -183,6 +187,10 @@ class Prover:
     def reaching(self, output: int, wrt: Collection[int]) -> set[int]:
         """The variables that the taken part of ``output`` looks at."""
         return set(wrt).intersection(self.path(output).nodes)
+
+    def mentioned(self, output: int, wrt: Collection[int]) -> set[int]:
+        """The variables that any branch of ``output`` looks at: another may be taken beside a switching point."""
+        return set(wrt).intersection(self.tape.needed((output,)))
 
     def number(self, node: int, output: int, *, bounds: bool = True) -> Proof:
         """The proof of a number that is smooth at the point: an output's value, or a derivative of ``output``."""
@@ -389,21 +397,20 @@ class Prover:
         if first.kind != "smooth":
             kind = "undecided" if first.kind == "undecided" else "undefined"
             return replace(first, kind=kind, one_sided=None, reason=f"no first derivative: {first.reason}")
-        if first.node is None:
-            return ZERO
+        slope = self.tape.number(0) if first.node is None else first.node
         direction = {j: self.tape.number(1)}
         sides = []
         for side in (-1, 1):
             seen = look(self.balls, self.path(output), output, direction, side, output)
             if seen.swings:  # which says nothing of the derivative by i
                 seen = replace(seen, problem=None, swings=False)
-            along = slope_along(seen, first.node) if i == j and not seen.problem else None
+            along = slope_along(seen, slope) if i == j and not seen.problem else None
             if not along and not seen.problem and i in self._stays(seen, output, held=held):
                 seen = replace(seen, problem="the program stays at its switching point along this line")
             if not along and not seen.problem:
-                seen = self._slope_beside(seen, output, i, direction, first.node)
+                seen = self._slope_beside(seen, output, i, direction, slope)
             sides.append(along or seen)
-        return self._blaming(self._compared(output, first.node, *sides), self.path(output), *sides)
+        return self._blaming(self._compared(output, slope, *sides), self.path(output), *sides)
 
     def _stays(self, seen: Side, output: int, *, held: bool) -> set[int]:
         """What decides the switches that stay at their switching point along a line."""

@@ -255,6 +255,9 @@ HESSIANS = [
         [["0", "0.47140452079103168293"], ["0.47140452079103168293", "0.058124868219087701184"]],
     ),
     ("x**0 + x**(y-y)", "x=0,y=3", [["0", "undefined"], ["undefined", "undefined"]]),
+    # a branch without y at the point, and one with y beside it
+    ("where(x > 0, x*y, 0)", "x=0,y=1", [["undefined", "undefined"], ["kink", "0"]]),
+    ("where(x > 0, x**3*y, 0)", "x=0,y=1", [["0", "0"], ["0", "0"]]),
     # Peano's example: the order of differentiation matters (Apostol, Mathematical Analysis, 12.13)
     (
         "Piecewise((x*y*(x**2 - y**2)/(x**2 + y**2), Or(Ne(x, 0), Ne(y, 0))), (0, True))",
@@ -299,6 +302,34 @@ def test_products_with_a_direction() -> None:
     direction = {x: smooth.tape.number(1), y: smooth.tape.number(2)}
     rows = prover.hvp(smooth.outputs[0], smooth.wrt, direction)
     assert [proof.exact for proof in rows] == ["5.3333333333333333333", "24.666666666666666667"]
+
+
+# text, point, direction, kind, exact or one-sided slopes: the branch at the point lacks a variable that one beside it has
+BRANCHES = [
+    ("where(x > 0, y, 0)", "x=0,y=0", "kink", ("0", "1")),
+    ("where(Ne(x, 0), y, 0)", "x=0,y=0", "smooth", "1"),
+    ("x*abs(x) + where(x >= 0, 0, y)", "x=0,y=0", "kink", ("1", "0")),
+    ("x**y", "x=0,y=2", "edge", (None, "0")),
+    ("max(x, 0) + 0*y", "x=1,y=0", "smooth", "1"),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "kind", "truth"), BRANCHES)
+def test_direction_across_branches(text: str, at: str, kind: str, truth: object) -> None:
+    prepared = prepare(text, at)
+    one = prepared.tape.number(1)
+    proof = Prover(prepared.tape).directional(prepared.outputs[0], dict.fromkeys(prepared.wrt, one))
+    assert (proof.kind, proof.exact if kind == "smooth" else proof.one_sided) == (kind, truth)
+
+
+@pytest.mark.parametrize(
+    ("text", "row"), [("where(x > 0, x*y, 0)", ["undefined", "kink"]), ("where(x > 0, 1, y)*x", ["undefined", "kink"])]
+)
+def test_hessian_times_a_direction_across_branches(text: str, row: list[str]) -> None:
+    prepared = prepare(text, "x=0,y=2")
+    direction = {prepared.variables["x"]: prepared.tape.number(1)}
+    found = Prover(prepared.tape).hvp(prepared.outputs[0], prepared.wrt, direction)
+    assert [proof.exact or proof.kind for proof in found] == row
 
 
 # ---- two derivations of every derivative
