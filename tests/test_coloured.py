@@ -135,6 +135,21 @@ def test_zeros_of_what_is_held_fixed_are_named() -> None:
     assert len(made.quantities[0].values) == 3
 
 
+def test_a_program_with_zeros_held_fixed_is_a_whole_whatever_its_size() -> None:
+    at = {"D": D4, "x": [1, 2, 3, 4]}
+    assert isinstance(jacli.sparsity("D@x", at, wrt="x").system, Coloured)
+    assert not isinstance(jacli.sparsity("D@x", at).system, Coloured)
+    assert not isinstance(jacli.sparsity("x[1:]*x[:-1]", at).system, Coloured)
+
+
+def test_many_different_rows_are_a_whole() -> None:
+    x = np.linspace(0, 1, 2500).reshape(50, 50)
+    result = jacli.jacobian("softmax(x, 1)", {"x": x})
+    assert isinstance(result, LargeResult)
+    assert isinstance(result.system, Coloured)
+    assert result.counts == {"agree": 50**3}
+
+
 # ---- any program
 
 SHAPES = {"x": (4,), "u": (3, 4), "s": ()}
@@ -464,6 +479,7 @@ def test_the_process(heat: Path) -> None:
     assert json.loads(np.load(heat / "j.npz")["names"].tobytes())["verdict"] == "agree"
     summary = run(heat, "jacobian", *program)
     assert "every entry compared with a second reading, 16 proved" in summary.stdout
+    assert "computed    by 7 VJPs" in summary.stdout
     assert "11,328" in summary.stdout
     pattern = run(heat, "sparsity", *program, "--format", "coo")
     assert pattern.stdout.splitlines()[0] == "0 0 1.0 unchecked"

@@ -70,6 +70,8 @@ def _facts(result: LargeResult) -> Iterator[tuple[str, str]]:
         forward, reverse = pattern.forward_colours, pattern.reverse_colours
         if forward is not None and reverse is not None:
             yield "colours", f"{forward} forward (JVPs), {reverse} reverse (VJPs), by a greedy colouring"
+    if products := result.system.products:
+        yield "computed", f"by {products}"
 
 
 def _shapes(result: LargeResult) -> Iterator[Table]:

@@ -36,23 +36,30 @@ _OPERATORS = frozenset(("neg", "add", "sub", "mul", "div", "pow", "select", "pi"
 
 
 def system(bound: Bound) -> System:
-    """A program of arrays as families; where there are none and it is too long to write out, as a whole."""
+    """A program of arrays as families; as a whole where it has none, or where wholes know of more zeros."""
     variables = space(_values(bound), tuple(bound.values), bound.chosen)
     found = _entry_by_entry(bound, variables)
-    if found is None:
-        found = written.families(bound, variables)
+    if found is not None:
+        return System(**_described(bound, variables, found))
+    whole = Coloured(**_described(bound, variables, ()), bound=bound)
+    if whole.wiring.relied:  # single numbers know nothing of the zeros of what is held fixed
+        return whole
+    found = written.families(bound, variables)
+    return whole if found is None else System(**_described(bound, variables, found))
+
+
+def _described(bound: Bound, variables: Space, families: Sequence[Family]) -> dict[str, Any]:
+    """What every system has."""
     shapes = tuple(bound.shapes[node] for node in bound.program.outputs)
-    families = tuple(found or ())
-    given = (
-        bound.program.text,
-        families,
-        variables,
-        bound.program.output_names(),
-        shapes if any(shapes) else None,
-        _distinct(families, bound.size[0]),
-        bound.remarks(),
-    )
-    return System(*given) if found is not None else Coloured(*given, bound=bound)
+    return {
+        "text": bound.program.text,
+        "families": tuple(families),
+        "space": variables,
+        "output_names": bound.program.output_names(),
+        "output_shapes": shapes if any(shapes) else None,
+        "distinct": _distinct(families, bound.size[0]),
+        "remarks": bound.remarks(),
+    }
 
 
 def _entry_by_entry(bound: Bound, variables: Space) -> list[Family] | None:

@@ -56,6 +56,14 @@ class Coloured(System):
         """The products that give every entry. Raises JacliError where they would be too many."""
         return plan(*self.places, (self.rows, self.columns))
 
+    @property
+    def products(self) -> str:
+        """How many products a Jacobian took, in words; none unless one was asked for."""
+        if "plan" not in self.__dict__:
+            return ""
+        counts = ((len(self.plan.reverse), "VJP"), (len(self.plan.forward), "JVP"))
+        return " and ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts if count)
+
     def split(self, flat: Any) -> dict[int, Any]:
         """One number a column, as what each variable's node has of it, flat; without variables that are not used."""
         used = self.bound.program.variables

@@ -176,8 +176,10 @@ def _exact(values: Values) -> Callable[[Tape, int], int]:
     return exact
 
 
-def _left_over(system: System, count: int, check: str) -> str:
+def _left_over(command: str, system: System, count: int, check: str) -> str:
     """What remains unchecked, and what would help."""
+    if command == "hvp" and isinstance(system, Coloured):
+        return "second derivatives of a program that is too long to be written out are compared with nothing"
     if not isinstance(system, Coloured):
         return f"{count:,} doubtful entries were not proved; --check all proves every one"
     if check == "all":
@@ -209,7 +211,7 @@ def _result(
     left = 0 if check == "none" else sum(found.verdicts.left for found in quantities)
     remarks = _remarks(system)
     if left:
-        remarks += (_left_over(system, left, check),)
+        remarks += (_left_over(command, system, left, check),)
     return LargeResult(
         command,
         system,

@@ -40,6 +40,9 @@ MOST_ADDED = 200
 #: Most operations behind all that is proved, unless every entry is.
 MOST_BEHIND = 500_000
 
+#: What a proof costs that could not be decided, in operations.
+UNDECIDED = 10_000
+
 #: Rows of random numbers along which all columns are compared, and their seed.
 PROBES, SEED = 2, 20
 
@@ -246,6 +249,7 @@ class Comparer:
             nodes = [columns[int(entries.columns[place])] for place in known]
             found |= dict.fromkeys(places, verify.Proof("smooth", "0"))
             found |= dict(zip(known, verify.prove_gradient(tape, node, nodes), strict=True))
+            self._spend(found[place] for place in known)
             self._settle(entries, {k: columns[int(entries.columns[k])] for k in known}, found, tape, node)
         return found
 
@@ -261,6 +265,7 @@ class Comparer:
             proof = verify.Proof("smooth", "0")
             if column in columns:
                 (proof,) = verify.prove_gradient(tape, node, [columns[column]])
+            self._spend([proof])
             found |= dict.fromkeys(places, proof)
         return found
 
@@ -272,7 +277,9 @@ class Comparer:
             if written is not None:
                 tape, node, columns = written
                 direction = {variable: exact(tape, column) for column, variable in columns.items()}
-                found |= dict.fromkeys(places, verify.prove_directional(tape, node, direction))
+                proof = verify.prove_directional(tape, node, direction)
+                self._spend([proof])
+                found |= dict.fromkeys(places, proof)
         return found
 
     def _within(self, groups: Mapping[int, list[int]]) -> Iterable[tuple[int, list[int]]]:
@@ -281,6 +288,10 @@ class Comparer:
             if self.mode != "all" and (count >= MOST_PROOFS or self._left <= 0):
                 return
             yield key, places
+
+    def _spend(self, proofs: Iterable[verify.Proof]) -> None:
+        """What could not be decided took more digits than anything else."""
+        self._left -= UNDECIDED * sum(proof.kind == "undecided" for proof in proofs)
 
     def _dependents(self, column: int) -> Mask:
         """The rows that a column can have a part in."""

@@ -58,6 +58,11 @@ class System:
         return sum(map(math.prod, self.output_shapes))
 
     @property
+    def products(self) -> str:
+        """The products with the Jacobian that gave its entries, in words; families need none."""
+        return ""
+
+    @property
     def columns(self) -> int:
         """How many entries the variables differentiated have together."""
         return self.space.columns
