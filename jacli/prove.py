@@ -20,8 +20,9 @@ from jacli.readings.exact import Truth
 from jacli.readings.excuses import Excuse, excuse
 from jacli.readings.paths import Path, path
 from jacli.readings.rounding import Effect, Loose, Rounding
-from jacli.readings.sides import Side, alike, look, slope_along
+from jacli.readings.sides import Side, alike, look, look_beside, slope_along
 from jacli.readings.tape import Tape
+from jacli.readings.zeros import stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,6 @@ class Proof:
         reason: in words, why there is no plain number, or what happens at the switching point.
         place: the part of the text that is to blame.
         at_switch: the point is one where the program switches, and a float may follow either side.
-        assumed: the number holds if second derivatives are continuous, which is not proved (the reason says so).
         effect: what rounding does to the number in doubles.
         excuse: what else may explain a float that is far off, looked into when asked.
     """
@@ -46,7 +46,6 @@ class Proof:
     reason: str | None = None
     place: Span | None = None
     at_switch: bool = False
-    assumed: bool = False
     effect: Effect = field(default_factory=Effect)
     excuse: Callable[[], Excuse] | None = field(default=None, repr=False, compare=False)
     node: int | None = field(default=None, repr=False)  # on the prover's tape
@@ -374,25 +373,34 @@ class Prover:
     # ---- second derivatives at a switching point
 
     def second(self, output: int, i: int, j: int) -> Proof:
-        """The derivative along j of the derivative by i; if that stays on the switch, the other way round.
+        """The derivative along j of the derivative by i.
 
-        Where second derivatives are continuous the two orders agree (Schwarz). That is not proved, and is said.
+        The other order is no way out: where second derivatives are not continuous it may give another number (Peano).
         """
         proof = self._second(output, i, j)
         if proof.kind != "undecided" or i == j:
             return proof
+        across = self._across(output, i, j)
+        if across is not None:
+            return across
         missing = self._missing_beside(output, i, j)
         if missing is not None:
             return replace(proof, kind="undefined", reason=f"no first derivative beside the point: {missing}")
-        other = self._second(output, j, i)
-        taken = "taken from the other"
-        if other.kind == "undecided":
-            other, taken = self._second(output, i, j, held=True), "taken from the formula"
-        words = f"{other.reason}; not proved in this order of differentiation ({proof.reason}), {taken}"
-        return replace(other, reason=words, assumed=True) if other.exact else proof
+        return proof
 
-    def _second(self, output: int, i: int, j: int, *, held: bool = False) -> Proof:
-        """In one order; with ``held``, by formula where a switch that does not move stays at its switching point."""
+    def _across(self, output: int, i: int, j: int) -> Proof | None:
+        """The derivative along j of the slope by i, where that is one expression in j at the point and beside it."""
+        taken, direction = self.path(output), {i: self.tape.number(1)}
+        left, right = (look_beside(self.balls, taken, output, direction, side, j) for side in (-1, 1))
+        if not left or not right or not isinstance(left.slope, int) or not isinstance(right.slope, int):
+            return None
+        apart = terms.sub(self.tape, left.slope, right.slope)
+        if not alike(left, right) and (self.balls.sign(apart) != 0 or not stays(self.balls, apart, j)):
+            return None
+        return replace(self.gradient(right.slope, [j])[0], at_switch=True)
+
+    def _second(self, output: int, i: int, j: int) -> Proof:
+        """The same from the derivative by i close to the point, as the branches taken there have it."""
         first = self.gradient(output, [i])[0]
         if first.kind != "smooth":
             kind = "undecided" if first.kind == "undecided" else "undefined"
@@ -405,16 +413,16 @@ class Prover:
             if seen.swings:  # which says nothing of the derivative by i
                 seen = replace(seen, problem=None, swings=False)
             along = slope_along(seen, slope) if i == j and not seen.problem else None
-            if not along and not seen.problem and i in self._stays(seen, output, held=held):
+            if not along and not seen.problem and i in self._stays(seen, output):
                 seen = replace(seen, problem="the program stays at its switching point along this line")
             if not along and not seen.problem:
                 seen = self._slope_beside(seen, output, i, direction, slope)
             sides.append(along or seen)
         return self._blaming(self._compared(output, slope, *sides), self.path(output), *sides)
 
-    def _stays(self, seen: Side, output: int, *, held: bool) -> set[int]:
+    def _stays(self, seen: Side, output: int) -> set[int]:
         """What decides the switches that stay at their switching point along a line."""
-        return set(self.tape.needed([*seen.walk.stuck, *(() if held else self._held(seen, output))]))
+        return set(self.tape.needed([*seen.walk.stuck, *self._held(seen, output)]))
 
     def _held(self, seen: Side, output: int) -> set[int]:
         """What decides switches of the output that stay at their switching point, as they do not move along a line."""

@@ -62,15 +62,14 @@ def judge(value: float, proof: Proof, rtol: float = 1e-9, atol: float = 0.0) -> 
         status = "undefined" if proof.kind == "undecided" else proof.kind
         return status, f"{proof.reason}; torch returned {_word(value)}", None
     bound = proof.input_bound
-    caution = proof.reason if proof.assumed else None
     if not math.isfinite(value):
         return (*_not_finite(value, proof), bound)
     true = to_decimal(proof.exact)
     off = _CONTEXT.subtract(Decimal(value), true).copy_abs()
     if off <= _CONTEXT.multiply(Decimal(rtol), true.copy_abs()) + Decimal(atol) or off <= _NEAREST:
-        return "agree", caution, bound
+        return "agree", None, bound
     if off <= INPUT_FACTOR * Decimal(bound) and not _swamped(true, bound):
-        return "agree", caution, bound
+        return "agree", None, bound
     return (*_off(value, proof, true, off), bound)
 
 

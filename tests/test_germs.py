@@ -258,6 +258,15 @@ HESSIANS = [
     # a branch without y at the point, and one with y beside it
     ("where(x > 0, x*y, 0)", "x=0,y=1", [["undefined", "undefined"], ["kink", "0"]]),
     ("where(x > 0, x**3*y, 0)", "x=0,y=1", [["0", "0"], ["0", "0"]]),
+    # the first derivative at other points of the switch, as an expression
+    ("where(x > 0, x**2*y, -x**2*y)", "x=0,y=1", [["kink", "0"], ["0", "0"]]),
+    ("where(Ne(x, 0), x*exp(y), 0)", "x=0,y=0", [["0", "1"], ["1", "0"]]),
+    ("where(x > 0, log(1 + x*y), sin(x*y))", "x=0,y=2", [["kink", "1"], ["1", "0"]]),
+    ("where(Ne(x, 0), x*abs(y), 0)", "x=0,y=0", [["0", "kink"], ["undefined", "0"]]),
+    ("where(Ne(x, 0), x + (sqrt(y) - sqrt(y)), 0)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),
+    # where that expression changes at the point, nothing is said: it is -1, not 1, and does not exist
+    ("where(Ne(x, 0), x*y*(x**2 - y**2)/(x**2 + y**2), 0)", "x=0,y=0", [["0", "undecided"], ["1", "0"]]),
+    ("where(Ne(x, 0), x**3/(x**2 + y**2), 0)", "x=0,y=0", [["0", "undecided"], ["0", "0"]]),
     # Peano's example: the order of differentiation matters (Apostol, Mathematical Analysis, 12.13)
     (
         "Piecewise((x*y*(x**2 - y**2)/(x**2 + y**2), Or(Ne(x, 0), Ne(y, 0))), (0, True))",
@@ -304,7 +313,7 @@ def test_products_with_a_direction() -> None:
     assert [proof.exact for proof in rows] == ["5.3333333333333333333", "24.666666666666666667"]
 
 
-# text, point, direction, kind, exact or one-sided slopes: the branch at the point lacks a variable that one beside it has
+# text, point, kind, exact or one-sided slopes: the branch at the point lacks a variable that one beside it has
 BRANCHES = [
     ("where(x > 0, y, 0)", "x=0,y=0", "kink", ("0", "1")),
     ("where(Ne(x, 0), y, 0)", "x=0,y=0", "smooth", "1"),

@@ -22,7 +22,7 @@ from math import comb, factorial
 from flint import arb, fmpq
 
 from jacli.readings import terms
-from jacli.readings.balls import Balls, Undefined, Unknown
+from jacli.readings.balls import Balls, Known, Undefined, Unknown
 from jacli.readings.exact import Angle
 
 #: How small a term is: ``s**a / log(1/s)**l``. Of two, the one that is larger as a pair is smaller close to the point.
@@ -168,10 +168,14 @@ def _binomial(power: Fraction, count: int) -> tuple[Fraction, ...]:
 class Algebra:
     """Calculating with germs of which ``count`` terms are kept."""
 
-    def __init__(self, balls: Balls, count: int) -> None:
+    def __init__(self, balls: Balls, count: int, beside: int | None = None) -> None:
         self.balls = balls
+        self.beside = beside  # a variable that stays, whose coefficients are not put in
         self.tape = balls.tape
         self.count = count
+        self.signs: set[int] = set()  # nodes that had to have the sign they have
+        self.used: set[int] = set()  # nodes that had to have a value
+        self.equal: set[int] = set()  # nodes that had to have the very value they have
 
     # ---- making and taking apart
 
@@ -186,10 +190,23 @@ class Algebra:
     def exactly(self, node: int, number: int) -> bool:
         """Whether a coefficient is this whole number, as far as is seen without a proof."""
         known = terms.number(self.tape, node)
-        if known is None:
-            value = self.balls.value(node)
-            return type(value) is fmpq and bool(value == number)
-        return known == number
+        if known is not None:
+            return known == number
+        if self.beside is not None and self.beside in self.tape.needed((node,)):
+            return False
+        return self.holds(node, lambda value: value == number)
+
+    def holds(self, node: int, test: Callable[[fmpq], bool]) -> bool:
+        """Whether a coefficient is a fraction that passes a test. It is noted that what follows depends on it."""
+        value = self.balls.value(node)
+        passed = type(value) is fmpq and test(value)
+        (self.equal if passed else self.signs).add(node)
+        return passed
+
+    def exact(self, node: int, accuracy: int = 0) -> Known:
+        """A coefficient's very value. It is noted that what follows depends on it."""
+        self.equal.add(node)
+        return self.balls.value(node, accuracy)
 
     def number(self, value: int | Fraction) -> Germ:
         """A germ that is one known number."""
@@ -242,6 +259,7 @@ class Algebra:
             raise NotRealError(found.reason)
         if isinstance(found, Unknown):
             raise NoGermError("a coefficient cannot be told from zero")
+        (self.signs if found else self.equal).add(node)
         return found
 
     def made(
@@ -472,7 +490,7 @@ class Algebra:
             raise NoGermError("a growth between logarithms and powers")
         if exponent != LOGARITHM:
             return replace(self.number(1), scale=(term,))
-        value = self.balls.value(node, _ENOUGH)
+        value = self.exact(node, _ENOUGH)
         if isinstance(value, fmpq):
             return self.monomial((Fraction(-int(value.p), int(value.q)), 0))
         if isinstance(value, Angle):
@@ -632,9 +650,8 @@ class Algebra:
         if wave:
             return self.add(a, wave)
         c, rest = self.split(a)
-        value = self.balls.value(c)
-        if type(value) is fmpq and value.q == 1:
-            return self.number(int(value.p) - (self.sign(rest) < 0))
+        if self.holds(c, _is_whole):
+            return self.number(int(self.balls.value(c).p) - (self.sign(rest) < 0))  # type: ignore[union-attr]
         return self.constant(self.tape.add("floor", c))
 
     # ---- special functions
@@ -721,12 +738,13 @@ class Algebra:
 
     def _to_the_right(self, a: Germ) -> int:
         """How many steps of 1 take the germ off the poles 0, -1, -2, … (0 when it is not at one)."""
-        value = self.balls.value(self.split(a)[0])
-        if type(value) is not fmpq or value.q != 1 or value > 0:
+        c = self.split(a)[0]
+        if not self.holds(c, lambda value: _is_whole(value) and value <= 0):
             return 0
-        if value < -_MOST_RECURRENCES:
+        steps = 1 - int(self.balls.value(c).p)  # type: ignore[union-attr]
+        if steps > _MOST_RECURRENCES:
             raise NoGermError("a far pole of the gamma function")
-        return 1 - int(value.p)
+        return steps
 
     def _product_of(self, a: Germ, count: int) -> Germ:
         result = self.number(1)
@@ -750,6 +768,10 @@ class Algebra:
 
 def _polygamma(balls: Balls, order: int, c: int) -> int:
     return balls.tape.add("digamma", c) if order == 0 else balls.tape.add("polygamma", c, value=(order,))
+
+
+def _is_whole(value: fmpq) -> bool:
+    return bool(value.q == 1)
 
 
 def _plus(a: Exponent, b: Exponent) -> Exponent:

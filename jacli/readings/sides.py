@@ -10,11 +10,10 @@ from flint import fmpq
 
 from jacli.readings import terms
 from jacli.readings.balls import Balls, Undefined, Unknown
-from jacli.readings.exact import OPERATIONS, Truth, is_zero
+from jacli.readings.exact import OPERATIONS, Truth
 from jacli.readings.germs import (
     CONSTANT,
     DISTANCE,
-    ZERO,
     Algebra,
     Germ,
     MoreTermsError,
@@ -22,7 +21,8 @@ from jacli.readings.germs import (
     NotRealError,
 )
 from jacli.readings.paths import Path
-from jacli.readings.zeros import Form, constant, polynomials
+from jacli.readings.paths import path as path_of
+from jacli.readings.zeros import Form, constant, polynomials, stays
 
 #: Terms kept at first, and at most.
 _FIRST_COUNT = 4
@@ -48,13 +48,14 @@ class Walk:
         side: int,
         count: int,
         forms: Mapping[int, Form],
+        beside: int | None = None,
     ) -> None:
         self.balls = balls
         self.tape = balls.tape
         self.path = path
         self.direction = direction
         self.side = side
-        self.algebra = Algebra(balls, count)
+        self.algebra = Algebra(balls, count, beside)
         self.forms = forms  # what is known of nodes along the whole line
         self.germs: dict[int, Germ | Truth] = {}
         self.choices: dict[int, int] = {}
@@ -158,7 +159,8 @@ class Walk:
             raise NotRealError(value.reason)
         if isinstance(value, Unknown):
             raise NoGermError("a constant cannot be decided")
-        return ZERO if is_zero(value) else self.algebra.constant(node)
+        self.algebra.used.add(node)
+        return self.algebra.constant(node)
 
     def _condition(self, op: str, args: tuple[int, ...]) -> Truth:
         if op in _COMPARISONS:
@@ -243,6 +245,7 @@ class Walk:
             self.choices[self.here] = self.side
             self._stays(given[0].nothing)
             return self.algebra.general_power(*given)
+        self.algebra.exact(args[1])
         if exponent.q != 1:
             self._rooted(given[0])
         return self.algebra.power(given[0], Fraction(int(exponent.p), int(exponent.q)))
@@ -267,7 +270,7 @@ class Walk:
         return self.tape.number(0) if self._is_zero(node) else node
 
     def _is_zero(self, node: int) -> bool:
-        return is_zero(self.balls.value(node))
+        return self.algebra.exactly(node, 0)
 
     def _continuous(self, node: int) -> bool:
         """The germ of an argument visibly leads to the argument's own value."""
@@ -281,12 +284,15 @@ class Walk:
             return self._is_zero(node)
         if germ.terms[0][1] == node:
             return True
-        here, there = self.balls.value(node), self.balls.value(germ.terms[0][1])
+        here, there = self.algebra.exact(node), self.algebra.exact(germ.terms[0][1])
         return type(here) is fmpq and type(there) is fmpq and bool(here == there)
 
 
 #: Operations that have a kink or an edge, but no jump.
 _CONTINUOUS = frozenset(("abs", "max", "min", "sqrt", "asin", "acos", "acosh"))
+
+#: Those of them that are real on both sides.
+_UNBROKEN = frozenset(("abs", "max", "min"))
 
 _CONDITIONS = frozenset((*_COMPARISONS, "and", "or", "not", "true", "false"))
 
@@ -324,11 +330,32 @@ def look(balls: Balls, path: Path, output: int, direction: Mapping[int, int], si
         side: 1 or -1.
         value: the node of the value at the point itself, from which slopes are measured; None where there is none.
     """
-    found = _look(balls, path, output, direction, side, value, {})
+    found = _look(balls, path, output, direction, side, value)
     if not found.problem or not found.real or found.swings:
         return found
     forms = polynomials(balls, output, direction)
     return _look(balls, path, output, direction, side, value, forms) if forms else found
+
+
+def look_beside(balls: Balls, path: Path, output: int, direction: Mapping[int, int], side: int, j: int) -> Side | None:
+    """The same for points that differ a little in the variable ``j`` as well, as expressions in it. None: not seen.
+
+    It holds where all that was decided on the way is decided alike beside the point. Signs are, where they come from
+    continuous numbers; values that had to be exact are where they do not move.
+    """
+    if not _steady(balls, path, j):
+        return None
+    seen = _look(balls, path, output, direction, side, output, beside=j)
+    algebra = seen.walk.algebra
+    if seen.problem or not all(stays(balls, node, j) for node in algebra.equal):
+        return None
+    return seen if all(_steady(balls, path_of(balls, node), j) for node in algebra.signs | algebra.used) else None
+
+
+def _steady(balls: Balls, path: Path, j: int) -> bool:
+    """What a path comes to moves without jumps, and stays real, when the variable ``j`` moves a little."""
+    jumps = (args for node, args in path.turns.items() if balls.tape.ops[node].op not in _UNBROKEN)
+    return not path.missing and not any(j in balls.tape.needed(args) for args in jumps)
 
 
 def _look(
@@ -338,13 +365,14 @@ def _look(
     direction: Mapping[int, int],
     side: int,
     value: int | None,
-    forms: Mapping[int, Form],
+    forms: Mapping[int, Form] | None = None,
+    beside: int | None = None,
 ) -> Side:
-    """The same with what is known of some nodes, from more and more terms."""
+    """Look with what is known of some nodes, from more and more terms."""
     count = _FIRST_COUNT
     size = len(balls.tape.needed((output,)))
     while True:
-        walk = Walk(balls, path, direction, side, count, forms)
+        walk = Walk(balls, path, direction, side, count, forms or {}, beside)
         if size * count > MOST_STEPS:
             return Side(walk, problem="the program is too long for a closer look")
         try:

@@ -15,7 +15,7 @@ from typing import Any
 from flint import arb, fmpq, fmpz
 
 from jacli.readings.balls import PRECISIONS, Balls, branch
-from jacli.readings.exact import Angle, is_zero
+from jacli.readings.exact import Angle, NoValueError, UnsureError, compute, is_zero
 from jacli.readings.tape import Tape
 
 #: Largest constants that are put to a proof, in operations, and to SymPy.
@@ -85,11 +85,7 @@ def polynomials(balls: Balls, node: int, moving: Collection[int]) -> dict[int, F
     order = _order(balls.tape, node)
     if len(order) > _MOST_NODES:
         return {}
-    ops = balls.tape.ops
-    free = set(moving)
-    for each in order:
-        if not free.isdisjoint(ops[each].args):
-            free.add(each)
+    ops, free = balls.tape.ops, _moving(balls.tape, order, moving)
     forms = _forms(balls, order, free)
     still = any(constant(forms[each]) is not None for each in free if each in forms)
     ties = (ops[each].args for each in free if ops[each].op in _COMPARING)
@@ -97,6 +93,24 @@ def polynomials(balls: Balls, node: int, moving: Collection[int]) -> dict[int, F
 
 
 _COMPARING = frozenset(("max", "min", "lt", "le", "gt", "ge", "eq", "ne"))
+
+
+def stays(balls: Balls, node: int, variable: int) -> bool:
+    """Whether a node is seen to keep its value when a variable moves."""
+    order = _order(balls.tape, node)
+    free = _moving(balls.tape, order, {variable})
+    if node not in free or len(order) > _MOST_NODES:
+        return node not in free
+    return constant(_forms(balls, order, free)[node]) is not None
+
+
+def _moving(tape: Tape, order: list[int], variables: Collection[int]) -> set[int]:
+    """The nodes that move with these variables."""
+    free = set(variables)
+    for each in order:
+        if not free.isdisjoint(tape.ops[each].args):
+            free.add(each)
+    return free
 
 
 def constant(form: Form) -> Fraction | None:
@@ -118,16 +132,16 @@ def _forms(balls: Balls, order: list[int], free: Collection[int] = ()) -> dict[i
         op, args, value = balls.tape.ops[each]
         if op == "variable":
             args, value = ((), each) if each in free else ((balls.tape.bound[each],), value)
-        elif op == "select" and each not in free:
-            taken = branch(args, balls.value)[1]
-            args, value = ((taken,), None) if isinstance(taken, int) else ((), each)
+        elif op == "select":
+            looked, taken = branch(args, balls.value)
+            steady = all(condition not in free for condition in looked)
+            args, value = ((taken,), None) if steady and isinstance(taken, int) else ((), each)
         known = None if each in free else balls.value(each)
         if isinstance(known, fmpq):
             forms[each] = {(): known} if known else {}
             continue
         given = [forms.get(arg, {}) for arg in args]
-        opaque = not given or (op == "select" and each in free)
-        found = None if opaque else _combined(op, given)
+        found = _combined(op, given) if given else None
         reduced = None if found is None else atoms.reduced(found)
         forms[each] = atoms.made(op, value, given) if reduced is None else reduced
     return forms
@@ -144,6 +158,9 @@ class _Atoms:
         """The atom of an operation, as a polynomial. Equal operations are one atom."""
         if op == "E":
             op, given = "exp", [{(): fmpq(1)}]
+        known = _computed(op, value, given)
+        if known is not None:
+            return {(): known} if known else {}
         key = (op, value, *(frozenset(form.items()) for form in given))
         found = self.known.get(key)
         if found is None:
@@ -179,6 +196,18 @@ class _Atoms:
                 return None
             form = _added({m: c for m, c in form.items() if m != monomial}, more)
         return None
+
+
+def _computed(op: str, value: Any, given: list[Form]) -> fmpq | None:
+    """A function of numbers, where it is one that is exact, as ``sin(0)``."""
+    numbers = [form.get((), fmpq(0)) for form in given if form.keys() <= {()}]
+    if not given or len(numbers) < len(given) or op == "select":
+        return None
+    try:
+        found = compute(op, numbers, value)
+    except (NoValueError, UnsureError):
+        return None
+    return found if isinstance(found, fmpq) else None
 
 
 def _combined(op: str, forms: list[Form]) -> Form | None:
