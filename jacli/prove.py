@@ -73,6 +73,8 @@ class Proof:
 
 ZERO = Proof("smooth", "0")
 
+_ONE_SLOPE = "the program switches here, both sides have one slope"
+
 #: How far from a point "close by" is.
 _DISTANCES = (Fraction(1, 1 << 20), Fraction(1, 1 << 40))
 
@@ -279,7 +281,7 @@ class Prover:
             return Proof("kink", one_sided=slopes, reason=reason)
         if not isinstance(right.slope, int):
             raise TypeError("a slope that is not finite")
-        return replace(self.number(right.slope, output), reason="the program switches here, both sides have one slope")
+        return replace(self.number(right.slope, output), reason=_ONE_SLOPE)
 
     def _apart(self, left: Side, right: Side, a: int | str | None, b: int | str | None) -> bool | None:
         """Whether two numbers, one seen from each side, differ; None when that is undecided."""
@@ -397,7 +399,8 @@ class Prover:
         apart = terms.sub(self.tape, left.slope, right.slope)
         if not alike(left, right) and (self.balls.sign(apart) != 0 or not stays(self.balls, apart, j)):
             return None
-        return replace(self.gradient(right.slope, [j])[0], at_switch=True)
+        proof = self.gradient(right.slope, [j])[0]
+        return self._blaming(replace(proof, reason=proof.reason or _ONE_SLOPE), taken, left, right)
 
     def _second(self, output: int, i: int, j: int) -> Proof:
         """The same from the derivative by i close to the point, as the branches taken there have it."""
