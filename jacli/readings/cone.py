@@ -44,6 +44,7 @@ class Cone:
     leaf: Leaf
     most: int
     _codes: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    _behind: dict[int, int] = field(default_factory=dict)
 
     def entries(self, wanted: Sequence[tuple[int, int]], tape: Tape) -> list[int]:
         """Some entries, each a node and a place (flat) in it, as nodes of ``tape``.
@@ -56,6 +57,17 @@ class Cone:
             found = [writing.entry(node, place) for node, place in wanted]
         tape.at(None)
         return found
+
+    def behind(self, index: int) -> int:
+        """How many nodes a node is made of: of two factors, the simpler one is looked at first, for it may be zero."""
+        if index not in self._behind:
+            seen, stack = {index}, [index]
+            while stack:
+                new = set(self.program.nodes[stack.pop()].args) - seen
+                seen |= new
+                stack += new
+            self._behind[index] = len(seen)
+        return self._behind[index]
 
     def sources(self, index: int) -> tuple[Any, Any]:
         """For each entry of a move, which argument it comes from and its place there; arrays of its size."""
@@ -227,15 +239,13 @@ class _Writing:
         if left.size > self.cone.most:
             raise TooLarge
         total: Any = 0
+        simple = self.cone.behind(a) <= self.cone.behind(b)
         for i, j in zip(left.tolist(), right.tolist(), strict=True):
-            x = self.entry(a, i)
-            if self._is_zero(x):
+            first, other = ((a, i), (b, j)) if simple else ((b, j), (a, i))
+            if self._is_zero(self.entry(*first)) or self._is_zero(self.entry(*other)):
                 continue
-            y = self.entry(b, j)
-            if not self._is_zero(y):
-                self.tape.at(self.cone.program.nodes[index].span)
-                term = Scalar(self.tape, x) * Scalar(self.tape, y)
-                total = total + term
+            self.tape.at(self.cone.program.nodes[index].span)
+            total = total + Scalar(self.tape, self.entry(a, i)) * Scalar(self.tape, self.entry(b, j))
         return total
 
     def _is_zero(self, node: int) -> bool:

@@ -6,7 +6,7 @@ matrices with full rows and full columns (Coleman and Verma, 1998, in its simple
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,13 +66,12 @@ def plan(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Plan:
     """
     lengths = np.bincount(columns, minlength=shape[1])
     long = lengths > max(FEW, LONG_COLUMN * len(columns) / max(1, shape[1]))
-    best: Plan | None = None
-    for ahead in (np.zeros(shape[1], bool), long, np.ones(shape[1], bool)):
-        found = _split(rows, columns, shape, ahead)
-        if found is not None and (best is None or found.cost < best.cost):
-            best = found
-        if best is not None and best.cost <= FEW:
-            break
+    longest_row = int(np.bincount(rows, minlength=1).max())
+    best = _split(rows, columns, shape, np.zeros(shape[1], bool))
+    if long.any() and not long.all():
+        best = _better(best, FEW, lambda: _split(rows, columns, shape, long))
+    least = max(FEW, COST_OF_A_JVP * longest_row)  # the columns of one row all have different colours
+    best = _better(best, least, lambda: _split(rows, columns, shape, np.ones(shape[1], bool)))
     if best is None:
         raise JacliError(
             f"the non-zeros of the Jacobian lie so that more than {MOST_COLOURS:,} products would be needed",
@@ -80,6 +79,16 @@ def plan(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Plan:
             "vjp and jvp never build it",
             kind="limit",
         )
+    return best
+
+
+def _better(best: Plan | None, least: int, other: Callable[[], Plan | None]) -> Plan | None:
+    """The cheaper of two plans; the other one is only made where ``best`` costs more than ``least``."""
+    if best is not None and best.cost <= least:
+        return best
+    found = other()
+    if best is None or (found is not None and found.cost < best.cost):
+        return found
     return best
 
 

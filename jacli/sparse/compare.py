@@ -84,7 +84,8 @@ class Comparer:
             return first, second
 
         doubtful = self._uncertain(entries) if self.switching else np.zeros(len(entries), bool)
-        sure = self._sure(entries.values, readings) & ~doubtful & ~self._missummed(entries)[entries.columns]
+        sure = self._sure(entries.values, readings) & ~doubtful
+        sure &= ~self._missummed(entries, sure)[entries.columns]
         return self._verdicts(entries.values, sure, lambda wanted: self._slopes(entries, wanted))
 
     def vjp(self, values: Floats, weights: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
@@ -150,17 +151,20 @@ class Comparer:
             found: Mask = agreeing(values, first, second, self.tolerance.rtol, self.tolerance.atol)
         return found
 
-    def _missummed(self, entries: Entries) -> Mask:
-        """The columns whose sums along random rows are not those of the mirror, shape (columns,).
+    def _missummed(self, entries: Entries, sure: Mask) -> Mask:
+        """The columns whose sums along random weights are not those of the mirror, shape (columns,).
 
         A pattern that misses an entry, and colours that mix two, spoil both readings in the same way; this they spoil
-        in different ways.
+        in different ways. Rows with an entry that is not sure anyway take no part.
         """
         generator = np.random.default_rng(SEED)
+        taken = np.ones(self.system.rows, bool)
+        taken[entries.rows[~sure]] = False
         wrong = np.zeros(self.system.columns, bool)
         with np.errstate(all="ignore"):
             for _ in range(PROBES):
-                row = generator.uniform(1, 2, self.system.rows) * generator.choice((-1.0, 1.0), self.system.rows)
+                row = taken * generator.uniform(1, 2, self.system.rows)
+                row *= generator.choice((-1.0, 1.0), self.system.rows)
                 try:
                     true = self._vjp(self.mirror, row)
                 except NoRule:
