@@ -19,6 +19,7 @@ import jacli
 from jacli.calculus import Exact
 from jacli.errors import JacliError
 from jacli.problem import prepare
+from jacli.render import render
 from jacli.result import Result
 from jacli.sparse import arrays, colour, coloured, compare, reach, wires
 from jacli.sparse.check import KINDS
@@ -448,6 +449,10 @@ def test_products_never_build_the_matrix(monkeypatch: pytest.MonkeyPatch) -> Non
     assert isinstance(curve, LargeResult)
     np.testing.assert_allclose(curve.quantities[0].values, np.arange(50.0) + np.arange(50.0).sum())
     assert curve.verdict == "unchecked"
+    assert "nothing compared" in str(render(curve, "table"))
+    assert curve.remarks == (
+        "second derivatives of a program that is too long to be written out are compared with nothing",
+    )
 
 
 @pytest.mark.usefixtures("whole")

@@ -40,14 +40,16 @@ def _words(result: LargeResult) -> str:
         return "nothing was computed: these are the entries that can differ from zero"
     counts = ", ".join(f"{count:,} {kind}" for kind, count in result.counts.items()) or "no entries"
     how = {"none": "nothing was checked", "all": "every entry proved"}.get(
-        result.check, f"every entry compared with {_second(result)}, {result.proved:,} proved"
+        result.check, f"{_second(result)}, {result.proved:,} proved"
     )
     return f"verdict: {result.verdict} ({counts}; {how}; relative tolerance {result.rtol:g})"
 
 
 def _second(result: LargeResult) -> str:
     """What entries are compared with."""
-    return "the formulas' derivatives" if result.system.families else "a second reading"
+    if result.system.families:
+        return "every entry compared with the formulas' derivatives"
+    return "nothing compared" if result.command == "hvp" else "every entry compared with a second reading"
 
 
 def _facts(result: LargeResult) -> Iterator[tuple[str, str]]:

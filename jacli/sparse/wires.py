@@ -22,7 +22,7 @@ from jacli.language.syntax import Node, Program
 from jacli.sparse.family import Ints, Mask
 
 #: Wires of one matrix product that are drawn one by one; beyond, every row is wired to every column.
-MOST_WIRES = 30_000_000
+MOST_WIRES = 12_000_000
 
 #: Operations that only move entries: each entry of the result is one of an argument's.
 _MOVES = frozenset("index gather family reshape transpose concat stack array".split())
@@ -270,6 +270,8 @@ class _Drawing:
         columns = right.shape[2]
         if not inner:
             return [None, None]
+        if a not in self.zeros and b not in self.zeros:
+            return self._matmul_by_lines(index, left, right)
         sides = []
         for arg, places in ((a, left), (b, right)):
             flat = places.reshape(-1)
