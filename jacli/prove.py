@@ -20,7 +20,7 @@ from jacli.readings.exact import Truth
 from jacli.readings.excuses import Excuse, excuse
 from jacli.readings.paths import Path, path
 from jacli.readings.rounding import Effect, Loose, Rounding
-from jacli.readings.sides import Side, alike, look, look_beside, slope_along
+from jacli.readings.sides import UNBROKEN, Side, alike, look, look_beside, slope_along
 from jacli.readings.tape import Tape
 from jacli.readings.zeros import stays
 
@@ -400,7 +400,9 @@ class Prover:
         if not alike(left, right) and (self.balls.sign(apart) != 0 or not stays(self.balls, apart, j)):
             return None
         proof = self.gradient(right.slope, [j])[0]
-        return self._blaming(replace(proof, reason=proof.reason or _ONE_SLOPE), taken, left, right)
+        if proof.reason:
+            return replace(proof, at_switch=True)
+        return self._blaming(replace(proof, reason=_ONE_SLOPE), taken, left, right)
 
     def _second(self, output: int, i: int, j: int) -> Proof:
         """The same from the derivative by i close to the point, as the branches taken there have it."""
@@ -439,6 +441,10 @@ class Prover:
             new = set(seen.walk.uses.get(node, ())) - known
             known |= new
             stack.extend(new)
+        for node in seen.walk.germs.keys() - known:  # what others were compared with: a jump may turn the comparison
+            if not seen.walk.moves(node):
+                turns = self.path(node).turns.items()
+                held.update(arg for turn, args in turns if self.tape.ops[turn].op not in UNBROKEN for arg in args)
         return held
 
     def _missing_beside(self, output: int, i: int, j: int) -> str | None:
@@ -458,8 +464,11 @@ class Prover:
 
     def _slope_beside(self, seen: Side, output: int, i: int, direction: Mapping[int, int], first: int) -> Side:
         """The derivative by i close to the point, as the branches taken there have it."""
-        nodes = tuple(sorted(seen.walk.uses))
-        beside = Path(nodes, seen.walk.uses, {}, ())
+        uses = dict(seen.walk.uses)
+        for node in seen.walk.uses:
+            if not seen.walk.moves(node):  # the walk does not look behind it, but i may be there
+                uses.update(self.path(node).uses)
+        beside = Path(tuple(sorted(uses)), uses, {}, ())
         slope = gradient(self.balls, beside, output, {i}).get(i, self.tape.number(0))
         found = look(self.balls, self.path(slope), slope, direction, seen.walk.side, first)
         found.walk.choices.update(seen.walk.choices)

@@ -255,6 +255,13 @@ HESSIANS = [
         [["0", "0.47140452079103168293"], ["0.47140452079103168293", "0.058124868219087701184"]],
     ),
     ("x**0 + x**(y-y)", "x=0,y=3", [["0", "undefined"], ["undefined", "undefined"]]),
+    # what does not move along a line, and is differentiated across it
+    ("abs(x)*exp(y)", "x=0,y=0", [["undefined", "undefined"], ["kink", "0"]]),
+    ("sin(floor(y))*((1 + x) - 1)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),
+    ("where(Ne(y, 0), 2*sin(x), (x**2 + y**2)*y)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),
+    ("sqrt(x)*sqrt(exp(y))", "x=0,y=0", [["undefined", "undefined"], ["edge", "0"]]),
+    # the minimum is the other one where floor(y) jumps
+    ("(abs(y) + (x - y))*min(x**2, floor(y))", "x=0,y=1", [["0", "undecided"], ["undefined", "0"]]),
     # a branch without y at the point, and one with y beside it
     ("where(x > 0, x*y, 0)", "x=0,y=1", [["undefined", "undefined"], ["kink", "0"]]),
     ("where(x > 0, x**3*y, 0)", "x=0,y=1", [["0", "0"], ["0", "0"]]),

@@ -292,7 +292,7 @@ class Walk:
 _CONTINUOUS = frozenset(("abs", "max", "min", "sqrt", "asin", "acos", "acosh"))
 
 #: Those of them that are real on both sides.
-_UNBROKEN = frozenset(("abs", "max", "min"))
+UNBROKEN = frozenset(("abs", "max", "min"))
 
 _CONDITIONS = frozenset((*_COMPARISONS, "and", "or", "not", "true", "false"))
 
@@ -354,7 +354,7 @@ def look_beside(balls: Balls, path: Path, output: int, direction: Mapping[int, i
 
 def _steady(balls: Balls, path: Path, j: int) -> bool:
     """What a path comes to moves without jumps, and stays real, when the variable ``j`` moves a little."""
-    jumps = (args for node, args in path.turns.items() if balls.tape.ops[node].op not in _UNBROKEN)
+    jumps = (args for node, args in path.turns.items() if balls.tape.ops[node].op not in UNBROKEN)
     return not path.missing and not any(j in balls.tape.needed(args) for args in jumps)
 
 
