@@ -55,8 +55,8 @@ def problem_of(row: dict[str, Any]) -> Problem:
 def prove(problem: Problem) -> list[list[verify.Proof]]:
     """Every entry of the Jacobian, with its bounds, from nothing."""
     assert problem.lowered is not None
-    prover = verify.Prover(problem.lowered.tape.copy())
-    return [prover.gradient(node, problem.column_nodes) for nodes in problem.lowered.outputs for node in nodes]
+    outputs = [node for nodes in problem.lowered.outputs for node in nodes]
+    return verify.Prover(problem.lowered.tape.copy()).jacobian(outputs, problem.column_nodes)
 
 
 def peers(problem: Problem) -> tuple[float, float, int]:

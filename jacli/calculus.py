@@ -111,7 +111,7 @@ def jacobian(
     if size[0] * size[1] > MOST_DENSE:
         raise too_large("Jacobian", *size)
     computed, exact = Floats.of(problem), exact or Exact(problem)
-    proofs = [_row_proofs(exact, index) for index in range(len(exact.outputs))]
+    proofs = _row_proofs(exact)
     rows = _settled(problem, computed.rows(), proofs, Floats.rows)
     entries = (_row(exact, index, row, proofs[index], tolerance) for index, row in enumerate(rows))
     block = Block("jacobian", row_names(problem), problem.columns, tuple(entries))
@@ -135,7 +135,7 @@ def grad(problem: Problem, tolerance: Tolerance) -> Result:
     if problem.lowered is None:
         return unproved.grad(problem, tolerance)
     computed, exact = Floats.of(problem), Exact(problem)
-    proofs = [_row_proofs(exact, 0)]
+    proofs = _row_proofs(exact)
     values = _settled(problem, computed.rows(), proofs, Floats.rows)[0]
     row = _row(exact, 0, values, proofs[0], tolerance)
     block = Block("grad", row_names(problem), problem.columns, (row,), vector=True)
@@ -205,15 +205,17 @@ def hvp(problem: Problem, tangent: Vector, tolerance: Tolerance) -> Result:
 Proofs = Sequence[verify.Proof | None]
 
 
-def _row_proofs(exact: Exact, index: int) -> Proofs:
-    """One output entry's row, proved where it can depend on the column."""
-    return _proofs(exact, exact.outputs[index], exact.reached[index])
+def _row_proofs(exact: Exact) -> list[Proofs]:
+    """Every output entry's row, proved where it can depend on the column."""
+    return _proofs(exact, exact.outputs, exact.reached)
 
 
-def _proofs(exact: Exact, node: int, reached: set[int]) -> Proofs:
-    columns = [column for column in exact.columns if column in reached]
-    found = dict(zip(columns, verify.prove_gradient(exact.tape, node, columns), strict=True))
-    return [found.get(column) for column in exact.columns]
+def _proofs(exact: Exact, nodes: Sequence[int], reached: Sequence[set[int]]) -> list[Proofs]:
+    rows = verify.prove_jacobian(exact.tape, nodes, exact.columns)
+    return [
+        [proof if column in columns else None for column, proof in zip(exact.columns, row, strict=True)]
+        for columns, row in zip(reached, rows, strict=True)
+    ]
 
 
 #: What is proved of an entry that the program cannot depend on.
@@ -223,8 +225,8 @@ _NOTHING = verify.Proof("smooth", "0")
 def judged_rows(exact: Exact, rows: Sequence[Sequence[float]], tolerance: Tolerance) -> tuple[tuple[Entry, ...], ...]:
     """The Jacobian's entries, the floats given: they need not come from the program itself."""
     return tuple(
-        _row(exact, index, row, [proof or _NOTHING for proof in _row_proofs(exact, index)], tolerance)
-        for index, row in enumerate(rows)
+        _row(exact, index, row, [proof or _NOTHING for proof in proofs], tolerance)
+        for index, (row, proofs) in enumerate(zip(rows, _row_proofs(exact), strict=True))
     )
 
 
@@ -282,7 +284,7 @@ def weighted_entries(
     ``values`` gives the floats, knowing the proofs; where the program cannot depend on a column they are 0.
     """
     total = _sum(exact.tape, [exact.weighted(weights) for weights in rows])
-    proofs = _proofs(exact, total, set(exact.columns).intersection(exact.tape.needed([total])))
+    proofs = _proofs(exact, [total], [set(exact.columns).intersection(exact.tape.needed([total]))])[0]
     parts = _column_parts(exact, [weights.nodes(exact.tape) for weights in rows])
     names = exact.problem.columns
     return tuple(

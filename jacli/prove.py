@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from typing import TYPE_CHECKING
 
 from flint import fmpq
 
@@ -18,11 +19,14 @@ from jacli.readings.balls import ACCURACY, Balls, Known, Undefined, Unknown
 from jacli.readings.decimals import decimal, is_writable, nearest
 from jacli.readings.exact import Truth
 from jacli.readings.excuses import Excuse, excuse
-from jacli.readings.paths import Path, path
+from jacli.readings.paths import Path, Step, path
 from jacli.readings.rounding import Effect, Loose, Rounding
 from jacli.readings.sides import UNBROKEN, Side, alike, look, look_beside, slope_along
 from jacli.readings.tape import Tape
 from jacli.readings.zeros import stays
+
+if TYPE_CHECKING:
+    from jacli.readings.block import Settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Proof:
         at_switch: the point is one where the program switches, and a float may follow either side.
         effect: what rounding does to the number in doubles.
         excuse: what else may explain a float that is far off, looked into when asked.
+        written: writes the number on the prover's tape; None for one that is not smooth, or zero.
     """
 
     kind: str
@@ -48,7 +53,12 @@ class Proof:
     at_switch: bool = False
     effect: Effect = field(default_factory=Effect)
     excuse: Callable[[], Excuse] | None = field(default=None, repr=False, compare=False)
-    node: int | None = field(default=None, repr=False)  # on the prover's tape
+    written: Callable[[], int] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def node(self) -> int | None:
+        """The number as a node of the prover's tape, written there when it is asked for."""
+        return self.written() if self.written else None
 
     @property
     def input_bound(self) -> float:
@@ -75,6 +85,9 @@ ZERO = Proof("smooth", "0")
 
 _ONE_SLOPE = "the program switches here, both sides have one slope"
 
+#: Nodes times columns from which derivatives are settled in a block: below, nodes of the tape are as cheap.
+_BLOCK = 4096
+
 #: How far from a point "close by" is.
 _DISTANCES = (Fraction(1, 1 << 20), Fraction(1, 1 << 40))
 
@@ -88,6 +101,7 @@ class Prover:
         self.rounding = Rounding(self.balls)
         self.loose = Loose(self.balls)
         self._paths: dict[int, Path] = {}
+        self._steps: dict[int, Step] = {}
         self._excuses: dict[int, Excuse] = {}
         self._bound = len(tape.bound)
 
@@ -103,20 +117,55 @@ class Prover:
 
     def gradient(self, output: int, wrt: Sequence[int]) -> list[Proof]:
         """The derivatives of ``output`` with respect to each variable node."""
+        return self.jacobian([output], wrt)[0]
+
+    def jacobian(self, outputs: Sequence[int], wrt: Sequence[int]) -> list[list[Proof]]:
+        """The derivatives of every output with respect to each variable node, a row an output."""
+        settled = self._settled(outputs, wrt)
+        return [self._row(output, wrt, settled) for output in outputs]
+
+    def _settled(self, outputs: Sequence[int], wrt: Sequence[int]) -> Mapping[tuple[int, int], Settled]:
+        """What is settled in one block, where there is enough of it; by output and variable."""
+        paths = {output: self.path(output) for output in outputs}
+        smooth = {
+            output: path for output, path in paths.items() if not path.missing and not path.touched(wrt, self.tape)
+        }
+        if sum(len(path.nodes) for path in smooth.values()) * len(wrt) < _BLOCK:
+            return {}
+        from jacli.readings.block import settle
+
+        return settle(self.rounding, smooth, wrt)
+
+    def _row(self, output: int, wrt: Sequence[int], settled: Mapping[tuple[int, int], Settled]) -> list[Proof]:
+        """The derivatives of one output, as far as they are not settled already from nodes of the tape."""
         taken = self.path(output)
         depends = self.reaching(output, wrt)
         if taken.missing:
             return [self.closely(output, {v: self.tape.number(1)}) if v in depends else ZERO for v in wrt]
         touched = taken.touched(depends, self.tape)
-        smooth = gradient(self.balls, taken, output, depends - touched)
+        known = {variable: settled[output, variable] for variable in depends if (output, variable) in settled}
+        left = depends - touched - known.keys()
+        smooth = gradient(self.balls, taken, output, left) if left else {}
         self.balls.values(list(smooth.values()), ACCURACY)
         proofs = [
             self.closely(output, {variable: self.tape.number(1)}) if variable in touched
+            else self._of_block(output, variable, known[variable]) if variable in known
             else self.number(smooth[variable], output) if variable in smooth
             else ZERO
             for variable in wrt
         ]  # fmt: skip
         return self._levelled(proofs, taken)
+
+    def _of_block(self, output: int, variable: int, found: Settled) -> Proof:
+        """The proof of a derivative that was settled in a block."""
+        written = partial(self._slope, output, variable)
+        excuse = partial(self._excuse_of, output, written)
+        return Proof("smooth", decimal(found.value), effect=found.effect, excuse=excuse, written=written)
+
+    def _slope(self, output: int, variable: int) -> int:
+        """The node of a derivative that touches no switching point."""
+        slopes = gradient(self.balls, self.path(output), output, {variable})
+        return slopes.get(variable, self.tape.number(0))
 
     def directional(self, output: int, tangent: Mapping[int, int]) -> Proof:
         """The derivative of ``output`` along a direction: a constant node for each variable node."""
@@ -137,8 +186,9 @@ class Prover:
             beside = self.mentioned(output, wrt)
             return [[self.second(output, i, j) if {i, j} <= beside else ZERO for j in wrt] for i in wrt]
         slopes = gradient(self.balls, taken, output, depends)
-        rows = [self.gradient(slopes[i], wrt) if i in slopes else [ZERO] * len(wrt) for i in wrt]
-        level = iter(self._excused(self._levelled([proof for row in rows for proof in row], taken), output))
+        rows = dict(zip(slopes, self.jacobian(list(slopes.values()), wrt), strict=True))
+        proofs = [proof for i in wrt for proof in rows.get(i, [ZERO] * len(wrt))]
+        level = iter(self._excused(self._levelled(proofs, taken), output))
         return [[next(level) for _ in wrt] for _ in wrt]
 
     def hvp(self, output: int, wrt: Sequence[int], tangent: Mapping[int, int]) -> list[Proof]:
@@ -158,7 +208,7 @@ class Prover:
 
     def _excused(self, proofs: list[Proof], output: int) -> list[Proof]:
         """Second derivatives with the excuses of the program itself, rather than those of its slopes."""
-        return [replace(proof, excuse=partial(self.excuse, output, proof.node)) for proof in proofs]
+        return [replace(proof, excuse=partial(self._excuse_of, output, proof.written)) for proof in proofs]
 
     def _levelled(self, proofs: list[Proof], taken: Path) -> list[Proof]:
         """Proofs of a block whose floats come out of factoring a matrix: an entry is as exact as the largest are.
@@ -182,7 +232,7 @@ class Prover:
         """The path that ``output`` takes (kept from call to call)."""
         found = self._paths.get(output)
         if found is None:
-            found = self._paths[output] = path(self.balls, output)
+            found = self._paths[output] = path(self.balls, output, self._steps)
         return found
 
     def reaching(self, output: int, wrt: Collection[int]) -> set[int]:
@@ -203,7 +253,12 @@ class Prover:
         if not is_writable(value):
             return Proof("undecided", reason=self._placed("too large or too small to be written", output))
         effect = self.rounding.effect(node, self.path(output).nodes) if bounds else Effect()
-        return Proof("smooth", decimal(value), effect=effect, excuse=partial(self.excuse, output, node), node=node)
+        excuse = partial(self.excuse, output, node)
+        return Proof("smooth", decimal(value), effect=effect, excuse=excuse, written=lambda: node)
+
+    def _excuse_of(self, output: int, written: Callable[[], int] | None) -> Excuse:
+        """The same for a number that is written when it is asked for."""
+        return self.excuse(output, written() if written else None)
 
     def excuse(self, output: int, node: int | None = None) -> Excuse:
         """What may explain floats of ``output`` and its derivatives that are far off (kept from call to call).

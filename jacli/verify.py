@@ -31,6 +31,7 @@ __all__ = [
     "prove_gradient",
     "prove_hessian",
     "prove_hvp",
+    "prove_jacobian",
     "prove_value",
     "refuse_absurd",
 ]
@@ -155,6 +156,11 @@ def prove_value(tape: Tape, output: int, *, bounds: bool = True) -> Proof:
 def prove_gradient(tape: Tape, output: int, wrt: Sequence[int]) -> list[Proof]:
     """The derivatives of an output with respect to variable nodes."""
     return _prover(tape).gradient(output, wrt)
+
+
+def prove_jacobian(tape: Tape, outputs: Sequence[int], wrt: Sequence[int]) -> list[list[Proof]]:
+    """The derivatives of every output with respect to variable nodes, a row an output."""
+    return _prover(tape).jacobian(outputs, wrt)
 
 
 def prove_directional(tape: Tape, output: int, tangent: Mapping[int, int]) -> Proof:

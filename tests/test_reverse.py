@@ -45,6 +45,7 @@ def test_the_rule_of_arithmetic(op: str, slopes: list[float]) -> None:
     prepared = prepare("x + y", "x=2,y=4")
     tape, (x, y) = prepared.tape, prepared.wrt
     node, bar = tape.add(op, x, y), tape.number(7)
-    for pull in (adjoint.pulled, lambda tape, node, position, bar: share(tape, node, position, x, bar)):
-        pulled = [Balls(tape).value(pull(tape, node, position, bar)) for position in (0, 1)]
-        assert [float(int(value.p)) / int(value.q) for value in pulled] == slopes  # type: ignore[union-attr]
+    links = [adjoint.link(tape, node, position).written(tape, bar) for position in (0, 1)]
+    for pulled in (links, [share(tape, node, position, x, bar) for position in (0, 1)]):
+        values = [Balls(tape).value(each) for each in pulled]
+        assert [float(int(value.p)) / int(value.q) for value in values] == slopes  # type: ignore[union-attr]

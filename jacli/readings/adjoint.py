@@ -6,7 +6,8 @@ formulas are the table's ``derivatives``; ``path`` says which branches are taken
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from jacli.functions import ROWS
 from jacli.readings import terms
@@ -30,10 +31,9 @@ def gradient(balls: Balls, path: Path, output: int, wrt: Collection[int]) -> dic
         if bar is None or node not in depends:
             continue
         tape.at(tape.spans[node])
-        for position, arg in _arguments(balls.tape, path, node):
-            if arg in depends:
-                term = _pulled(balls, node, position, bar)
-                bars[arg] = terms.add(tape, bars[arg], term) if arg in bars else term
+        for arg, each in links(balls, path, node, depends):
+            term = each.written(tape, bar)
+            bars[arg] = terms.add(tape, bars[arg], term) if arg in bars else term
     tape.at(None)
     return {variable: bars[variable] for variable in wrt if variable in bars}
 
@@ -47,51 +47,62 @@ def dependents(path: Path, wrt: Collection[int]) -> set[int]:
     return depends
 
 
-def _arguments(tape: Tape, path: Path, node: int) -> list[tuple[int, int]]:
-    """The arguments that carry a derivative, with their positions."""
-    op, args, _ = tape.ops[node]
-    return [(0, path.uses[node][0])] if op in _CHOICES else list(enumerate(args))
-
-
 _CHOICES = frozenset(("select", "max", "min"))
 
 
-def _pulled(balls: Balls, node: int, position: int, bar: int) -> int:
-    """``bar`` times the derivative of ``node`` with respect to one argument, a choice being the argument it takes."""
-    tape = balls.tape
-    op, args, value = tape.ops[node]
-    if op in _CHOICES:
-        return bar
-    if op == "pow" and position == 0 and is_zero(balls.value(args[1])):
-        return terms.mul(tape, bar, _of_power_zero(balls, args, derivative(tape, op, position, args, value)))
-    return pulled(tape, node, position, bar)
+class Link(NamedTuple):
+    """What an argument receives of a node's bar: ``bar / divisor * factor``, or minus that. Absent nodes count as 1."""
+
+    negative: bool = False
+    factor: int | None = None
+    divisor: int | None = None
+
+    def written(self, tape: Tape, bar: int) -> int:
+        """What the argument receives, as a node."""
+        share = bar if self.divisor is None else terms.div(tape, bar, self.divisor)
+        product = share if self.factor is None else terms.mul(tape, share, self.factor)
+        return terms.neg(tape, product) if self.negative else product
 
 
-def pulled(tape: Tape, node: int, position: int, bar: int) -> int:
-    """``bar`` times the derivative of ``node`` with respect to one argument: the rule that all reverse sweeps share.
+def link(tape: Tape, node: int, position: int) -> Link:
+    """The derivative of ``node`` with respect to one argument: the rule that all reverse sweeps share.
 
     Choices (``select``, ``max``, ``min``) and powers whose exponent the point decides are the sweeps' own.
 
     Args:
-        tape: what the derivative is written on.
+        tape: where a derivative that the table has a formula for is written.
         node: an operation.
         position: of the argument.
-        bar: the node of the derivative by ``node``.
 
     Raises:
         KeyError, IndexError: the table has no derivative for the operation, as for a choice.
     """
     op, args, value = tape.ops[node]
-    if op == "add" or (op == "sub" and position == 0):
-        return bar
-    if op in ("neg", "sub"):
-        return terms.neg(tape, bar)
+    if op in ("add", "neg", "sub"):
+        return Link(negative=op == "neg" or (op == "sub" and position == 1))
     if op == "mul":
-        return terms.mul(tape, bar, args[1 - position])
+        return Link(factor=args[1 - position])
     if op == "div":
-        share = terms.div(tape, bar, args[1])
-        return share if position == 0 else terms.neg(tape, terms.mul(tape, share, node))
-    return terms.mul(tape, bar, derivative(tape, op, position, args, value))
+        return Link(divisor=args[1]) if position == 0 else Link(negative=True, factor=node, divisor=args[1])
+    return Link(factor=derivative(tape, op, position, args, value))
+
+
+def links(balls: Balls, path: Path, node: int, depends: Collection[int]) -> Iterator[tuple[int, Link]]:
+    """The arguments among ``depends`` that ``node`` is made of at the point, each with its link."""
+    op, args, _ = balls.tape.ops[node]
+    choice = op in _CHOICES
+    for position, arg in enumerate(path.uses[node] if choice else args):
+        if arg in depends:
+            yield arg, Link() if choice else _link_at(balls, node, position)
+
+
+def _link_at(balls: Balls, node: int, position: int) -> Link:
+    """The link to one argument, where the point decides on powers with exponent 0."""
+    op, args, value = balls.tape.ops[node]
+    if op == "pow" and position == 0 and is_zero(balls.value(args[1])):
+        slope = derivative(balls.tape, op, position, args, value)
+        return Link(factor=_of_power_zero(balls, args, slope))
+    return link(balls.tape, node, position)
 
 
 def _of_power_zero(balls: Balls, args: tuple[int, ...], slope: int) -> int:

@@ -229,9 +229,9 @@ class Balls:
         found = self._settled.get(node)
         if found is None:  # it may have been found on the way to another
             found = self.point().values.get(node)
-            if _enough(found, accuracy):
+            if is_accurate(found, accuracy):
                 self._settled[node] = found
-        return found if _enough(found, accuracy) else self.values((node,), accuracy)[0]
+        return found if is_accurate(found, accuracy) else self.values((node,), accuracy)[0]
 
     @property
     def most_digits(self) -> int:
@@ -252,11 +252,11 @@ class Balls:
     def _try(self, nodes: list[int], precision: int, accuracy: int) -> list[int]:
         """Settle what this precision can; the nodes that are still open."""
         settled = self._settled
-        pending = [node for node in nodes if not _enough(settled.get(node), accuracy)]
+        pending = [node for node in nodes if not is_accurate(settled.get(node), accuracy)]
         point = self.point(precision)
         point.evaluate(pending)
         settled.update((node, point.values[node]) for node in pending)
-        pending = [node for node in pending if not _enough(settled[node], accuracy)]
+        pending = [node for node in pending if not is_accurate(settled[node], accuracy)]
         if precision < _SUSPICIOUS:
             return pending
         for node in pending:
@@ -287,7 +287,8 @@ class Balls:
         return True
 
 
-def _enough(value: Known | None, accuracy: int) -> TypeGuard[Known]:
+def is_accurate(value: Known | None, accuracy: int) -> TypeGuard[Known]:
+    """Whether a value is known, a ball to ``accuracy`` bits relative to its size."""
     if type(value) is arb:
         return not accuracy or bool(value.rel_accuracy_bits() >= accuracy)
     return value is not None and type(value) is not Unknown

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from jacli.readings import terms
-from jacli.readings.adjoint import pulled
+from jacli.readings.adjoint import link
 from jacli.readings.tape import Tape
 
 
@@ -50,7 +50,7 @@ def _pulled(tape: Tape, node: int, position: int, bar: int) -> int:
     exponent = terms.number(tape, args[1]) if op == "pow" else None
     if exponent is not None and position == 0:
         return terms.mul(tape, bar, _power(tape, args[0], exponent))
-    return pulled(tape, node, position, bar)
+    return link(tape, node, position).written(tape, bar)
 
 
 def _power(tape: Tape, base: int, exponent: int | Fraction) -> int:

@@ -65,6 +65,11 @@ def short(value: fmpq) -> fmpq | arb:
     return value if value.height_bits() <= MOST_BITS else arb(value)
 
 
+def shortened(value: Number, longest: int) -> Number:
+    """The number, or a ball for a rational of more than ``longest`` bits."""
+    return arb(value) if type(value) is fmpq and value.height_bits() > longest else value
+
+
 def angle(turns: fmpq) -> Number:
     """``turns`` times pi; 0 is a rational."""
     return Angle(turns) if turns else turns

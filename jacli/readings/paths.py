@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from flint import arb, fmpq
 
@@ -40,39 +41,47 @@ class Path:
         return set(wrt).intersection(tape.needed([arg for args in self.turns.values() for arg in args]))
 
 
-def path(balls: Balls, output: int) -> Path:
-    """The path that ``output`` takes at the point."""
+class Step(NamedTuple):
+    """One node at the point: what it looks at, the arguments its value is made of, and those that matter at a turn."""
+
+    looked: tuple[int, ...]
+    uses: tuple[int, ...]
+    turning: tuple[int, ...] | None
+    missing: bool
+
+
+def path(balls: Balls, output: int, known: dict[int, Step] | None = None) -> Path:
+    """The path that ``output`` takes at the point. ``known`` keeps what is found on the way for the next path."""
     balls.value(output)
-    tape = balls.tape
-    uses: dict[int, tuple[int, ...]] = {}
-    turns: dict[int, tuple[int, ...]] = {}
-    missing = []
+    steps = {} if known is None else known
     stack = [output]
     seen = {output}
     while stack:
         node = stack.pop()
-        op, looked, _ = tape.ops[node]
-        if op == "select":
-            conditions, taken = branch(looked, balls.value)
-            uses[node] = (taken,) if type(taken) is int else ()
-            looked = (*conditions, taken) if type(taken) is int else looked  # without a case, any could be meant
-        elif op in ("max", "min"):
-            uses[node] = (_extreme(balls, op, looked),)
-        else:
-            uses[node] = looked
-        value = balls.value(node)
-        if type(value) is Undefined or type(value) is Unknown:
-            missing.append(node)
-            turns[node] = looked
-        else:
-            turning = _turning(balls, node, looked)
-            if turning:
-                turns[node] = turning
-        for arg in looked:
-            if arg not in seen:
-                seen.add(arg)
-                stack.append(arg)
-    return Path(tuple(sorted(seen)), uses, turns, tuple(sorted(missing)))
+        if node not in steps:
+            steps[node] = _step_at(balls, node)
+        new = [arg for arg in steps[node].looked if arg not in seen]
+        seen.update(new)
+        stack.extend(new)
+    nodes = tuple(sorted(seen))
+    uses = {node: steps[node].uses for node in nodes}
+    turns = {node: turning for node in nodes if (turning := steps[node].turning) is not None}
+    return Path(nodes, uses, turns, tuple(node for node in nodes if steps[node].missing))
+
+
+def _step_at(balls: Balls, node: int) -> Step:
+    op, looked, _ = balls.tape.ops[node]
+    uses = looked
+    if op == "select":
+        conditions, taken = branch(looked, balls.value)
+        uses = (taken,) if type(taken) is int else ()
+        looked = (*conditions, taken) if type(taken) is int else looked  # without a case, any could be meant
+    elif op in ("max", "min"):
+        uses = (_extreme(balls, op, looked),)
+    value = balls.value(node)
+    if type(value) is Undefined or type(value) is Unknown:
+        return Step(looked, uses, looked, missing=True)
+    return Step(looked, uses, _turning(balls, node, looked) or None, missing=False)
 
 
 def _extreme(balls: Balls, op: str, args: tuple[int, ...]) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,10 +22,10 @@ from jacli.readings.balls import PRECISIONS, Balls, Unknown, branch, exact
 from jacli.readings.exact import NoValueError, Number, UnsureError, ball, compute, is_zero
 from jacli.readings.tape import PRIMITIVES, Tape
 
-_UNIT = 2.0**-53
+UNIT = 2.0**-53
 _SMALLEST = 2.0**-1074
-_NORMAL = 2.0**-1022
-_LARGEST = 1.7976931348623157e308
+NORMAL = 2.0**-1022
+LARGEST = 1.7976931348623157e308
 
 #: Bits for slopes that become doubles.
 _PRECISION = 64
@@ -36,8 +35,8 @@ _PRECISION = 64
 OPERATIONS_FACTOR = 16
 
 #: A bound need not be known better than this, relative to itself or to the number it is about.
-_CLEAR = 0.01
-_NEGLIGIBLE = 1e-13
+CLEAR = 0.01
+NEGLIGIBLE = 1e-13
 
 _TYPED = frozenset(("number", "pi", "E"))
 
@@ -61,7 +60,7 @@ class Effect:
     leaves: str | None = None
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """One node's part: its own rounding, the same where it is typed, what factoring adds, derivatives by arguments."""
 
     error: float
@@ -80,7 +79,7 @@ class Rounding:
         self.balls = balls
         self.tape: Tape = balls.tape
         self._floats: dict[int, float] = {}
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, Part] = {}
         self._outside: dict[int, str] = {}  # nodes that leave the range of doubles
         self._scanned = 0
         self._found: set[int] = set()
@@ -91,7 +90,7 @@ class Rounding:
 
     def effect(self, node: int, path: Sequence[int] = ()) -> Effect:
         """What rounding does to ``node``, which belongs to a result that takes ``path``."""
-        self._notice()
+        self.notice()
         order = self.tape.needed((node,))
         inputs, operations, worst = self._swept(node, order) or self._swept_in_balls(node, order)
         leaves, out = self._leaving_path(path)
@@ -102,7 +101,7 @@ class Rounding:
         if leaves and source and worst not in set(path):  # the typed operation itself may well be small
             source = f"the derivative of {source}"
         span = None if worst is None else self.tape.spans[worst]
-        return Effect(min(inputs, _LARGEST), min(operations, _LARGEST), span, source, leaves)
+        return Effect(min(inputs, LARGEST), min(operations, LARGEST), span, source, leaves)
 
     def moves(self, node: int) -> float:
         """How far a node's value in doubles may be from the truth; 0 where doubles hold everything that it needs."""
@@ -114,9 +113,16 @@ class Rounding:
         """The same for a path, kept while results of one path are asked for."""
         if self._path is not path:
             for node in path:
-                self._part(node)
+                self.part(node)
             self._path, self._left = path, self._leaving(path)
         return self._left
+
+    def leaves(self, nodes: Sequence[int]) -> bool:
+        """Whether an operation among these leaves the range of doubles."""
+        for node in nodes:
+            if node not in self._parts:
+                self.part(node)
+        return not self._outside.keys().isdisjoint(nodes)
 
     def _leaving(self, nodes: Sequence[int]) -> tuple[str | None, int | None]:
         """The first operation whose value is too large for doubles, or else too small."""
@@ -133,7 +139,7 @@ class Rounding:
             factor = weight.get(here)
             if factor is None:
                 continue
-            error, typed, nearby, slopes = parts.get(here) or self._part(here)
+            error, typed, nearby, slopes = parts.get(here) or self.part(here)
             for arg, slope in slopes:
                 weight[arg] = weight.get(arg, 0.0) + factor * slope
             if error or nearby:
@@ -160,7 +166,7 @@ class Rounding:
             size = off + 3 * abs(weight[here])
             for arg, slope in slopes:
                 doubt[arg] = doubt.get(arg, 0.0) + size * abs(slope)
-        return unclear * _UNIT <= max(_CLEAR * inputs, _NEGLIGIBLE * abs(self._float(node)))
+        return unclear * UNIT <= max(CLEAR * inputs, NEGLIGIBLE * abs(self._float(node)))
 
     def _kind(self, node: int) -> int:
         """A coordinate that is a double itself is to blame only where nothing else is."""
@@ -177,8 +183,8 @@ class Rounding:
                 shares, nearby = self._shares(node, order, point.values)
                 inputs = sum((share for here, share in shares.items() if self._parts[here].typed), arb(0))
                 operations = sum(shares.values(), nearby)
-            room = _NEGLIGIBLE * abs(self._float(node))
-            if _known(inputs, _CLEAR, room) and _known(operations, 1, room):
+            room = NEGLIGIBLE * abs(self._float(node))
+            if _known(inputs, CLEAR, room) and _known(operations, 1, room):
                 break
         lossy = [(self._kind(here), _finite(share), here) for here, share in shares.items() if share != 0]
         return _finite(inputs), _finite(operations), max(lossy, default=(0, 0.0, None))[2]
@@ -199,7 +205,7 @@ class Rounding:
             value = known(here)
             if isinstance(value, Number) and self._rounded(here):
                 size = abs(ball(value)) + self._lost(here)
-                shares[here] = (size * _UNIT + _SMALLEST) * abs(factor)
+                shares[here] = (size * UNIT + _SMALLEST) * abs(factor)
             nearby += self._nearby.get(here, 0.0) * abs(factor)
             for arg, slope in self._exact_slopes(here, known):
                 weight[arg] = weight.get(arg, arb(0)) + factor * ball(slope)
@@ -215,28 +221,28 @@ class Rounding:
         found = self._floats.get(node)
         if found is None:
             value = self._number(node)
-            found = self._floats[node] = 0.0 if value is None else _clear(value)
+            found = self._floats[node] = 0.0 if value is None else clear(value)
         return found
 
     def _inexact(self, node: int) -> bool:
         value = self._number(node)
         return value is not None and not is_double(value)
 
-    def _part(self, node: int) -> _Part:
+    def part(self, node: int) -> Part:
         """What a node adds to the effect on another."""
         found = self._parts.get(node)
         if found is None:
             size = abs(self._float(node))
-            error = max((size + self._lost(node)) * _UNIT, _SMALLEST) if self._rounded(node) else 0.0
+            error = max((size + self._lost(node)) * UNIT, _SMALLEST) if self._rounded(node) else 0.0
             typed = error if error and self._typed(node) else 0.0
-            found = self._parts[node] = _Part(error, typed, self._nearby.get(node, 0.0), self._slopes(node))
-            if size > _LARGEST:
+            found = self._parts[node] = Part(error, typed, self._nearby.get(node, 0.0), self._slopes(node))
+            if size > LARGEST:
                 self._outside[node] = "overflow"
-            elif size < _NORMAL and not is_zero(self._number(node) or _ZERO):
+            elif size < NORMAL and not is_zero(self._number(node) or _ZERO):
                 self._outside[node] = "underflow"
         return found
 
-    def _notice(self) -> None:
+    def notice(self) -> None:
         """Look at what is new on the tape and changes how far nodes are off."""
         changed = {*self._absorbed(), *self._factoring()}
         for node in changed:
@@ -250,7 +256,7 @@ class Rounding:
         changed: set[int] = set()
         for part in self.tape.factored[self._factored :]:
             size = max((abs(self._float(entry)) for entry in part.matrix), default=0.0)
-            error = size * _UNIT * math.isqrt(len(part.matrix))
+            error = size * UNIT * math.isqrt(len(part.matrix))
             self._nearby.update((entry, max(error, self._nearby.get(entry, 0.0))) for entry in part.matrix)
             changed.update(part.matrix)
         self._factored = len(self.tape.factored)
@@ -288,12 +294,10 @@ class Rounding:
 
     def _typed(self, node: int) -> bool:
         """A number as the user typed it, which is rounded before anything is computed (``1/3`` is an operation)."""
-        op, args, _ = self.tape.ops[node]
+        op = self.tape.ops[node].op
         if op == "variable":
             value = self._number(node)
             return value is not None and not is_double(value)
-        if op == "neg":
-            return self.tape.ops[args[0]].op == "number" and self._typed(args[0])
         return op in _TYPED and self.tape.constant(node) not in self.tape.defined
 
     def _slopes(self, node: int) -> list[tuple[int, float]]:
@@ -302,7 +306,7 @@ class Rounding:
         if op == "mul":
             return [(args[0], self._float(args[1])), (args[1], self._float(args[0]))]
         with ctx.workprec(_PRECISION):
-            return [(arg, _clear(slope)) for arg, slope in self._exact_slopes(node, self.balls.value)]
+            return [(arg, clear(slope)) for arg, slope in self._exact_slopes(node, self.balls.value)]
 
     def _exact_slopes(self, node: int, known: Callable[[int], Any]) -> list[tuple[int, Number]]:
         op, args, value = self.tape.ops[node]
@@ -331,7 +335,7 @@ class Loose(Rounding):
         order = self.tape.needed((node,))
         if len(order) > _MOST_CURVES:
             return self._through(output)
-        self._notice()
+        self.notice()
         for each in order:
             if each not in self._curved and self.tape.ops[each].op in _CURVED:
                 self._curved.add(each)
@@ -339,7 +343,7 @@ class Loose(Rounding):
                 if extra:
                     self._nearby[each] = self._nearby.get(each, 0.0) + extra
                     self._parts.pop(each, None)
-        return min(self.effect(node).operations + self._through(output), _LARGEST)
+        return min(self.effect(node).operations + self._through(output), LARGEST)
 
     def _curve(self, node: int) -> float:
         """How far beyond its slopes an operation may move when its arguments are as far off as they may be."""
@@ -371,7 +375,7 @@ class Loose(Rounding):
             for result in part.results:
                 inside = self._weights(result, stop=set())
                 steepest = max((abs(w) for each, w in inside.items() if each != result), default=0.0)
-                total += abs(outside.get(result, 0.0)) * steepest * size * _UNIT * len(part.matrix)
+                total += abs(outside.get(result, 0.0)) * steepest * size * UNIT * len(part.matrix)
         return total if math.isfinite(total) else 0.0
 
     def _weights(self, root: int, stop: Collection[int]) -> dict[int, float]:
@@ -380,7 +384,7 @@ class Loose(Rounding):
         for here in reversed(self.tape.needed((root,))):
             factor = weight.get(here)
             if factor is not None and here not in stop:
-                for arg, slope in self._part(here).slopes:
+                for arg, slope in self.part(here).slopes:
                     weight[arg] = weight.get(arg, 0.0) + factor * slope
         return {each: w for each, w in weight.items() if each in stop or not self.tape.ops[each].args}
 
@@ -442,11 +446,13 @@ def _evaluated(tape: Tape, root: int, given: Sequence[Any]) -> Number:
 
 def is_double(value: Number) -> bool:
     """Whether a double holds the number exactly."""
-    return type(value) is fmpq and terms.is_double(Fraction(int(value.p), int(value.q)))
+    return type(value) is fmpq and terms.is_dyadic(int(value.p), int(value.q))
 
 
-def _clear(number: Number) -> float:
+def clear(number: Number) -> float:
     """A number as a double, or nan where its ball is too wide (the argument is large: more precision must tell)."""
+    if type(number) is fmpq:
+        return as_float(number)
     value = ball(number)
     return as_float(value) if value.rel_accuracy_bits() >= _SURE or value.rad() < _SMALL else math.nan
 
@@ -465,4 +471,4 @@ def as_float(value: Number) -> float:
 
 def _finite(value: arb) -> float:
     """A bound as a double, the largest one when it is larger; an unknown one forgives nothing."""
-    return min(float(value.upper()), _LARGEST) if value.is_finite() else 0.0
+    return min(float(value.upper()), LARGEST) if value.is_finite() else 0.0

@@ -19,9 +19,12 @@ def number(tape: Tape, node: int) -> Fraction | int | None:
 
 def is_double(value: Fraction | int) -> bool:
     """Whether a double holds the number exactly (as far as it lies within their range)."""
-    top, bottom = value.numerator, value.denominator
-    odd = top // (top & -top) if top else 0
-    return bottom & (bottom - 1) == 0 and odd.bit_length() <= _MANTISSA
+    return is_dyadic(value.numerator, value.denominator)
+
+
+def is_dyadic(top: int, bottom: int) -> bool:
+    """The same of a quotient in lowest terms."""
+    return not bottom & (bottom - 1) and top.bit_length() - (top & -top).bit_length() < _MANTISSA
 
 
 _MANTISSA = 53

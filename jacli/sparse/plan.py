@@ -17,7 +17,7 @@ from jacli.errors import JacliError
 from jacli.functions import ROWS
 from jacli.language.syntax import Program
 from jacli.readings import floats, terms
-from jacli.readings.adjoint import pulled
+from jacli.readings.adjoint import link
 from jacli.readings.lowering import Lowered, TooLarge, lower
 from jacli.readings.tape import Tape
 from jacli.sparse.family import Family, Mask
@@ -147,7 +147,7 @@ def _share(tape: Tape, node: int, position: int, arg: int, bar: int) -> int:
         return tape.add("select", wins, bar, tape.number(0))
     if op == "pow" and position == 0:
         return terms.mul(tape, bar, _power_slope(tape, *args))
-    return pulled(tape, node, position, bar)
+    return link(tape, node, position).written(tape, bar)
 
 
 def _power_slope(tape: Tape, base: int, exponent: int) -> int:
