@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -309,7 +310,7 @@ def test_long_rows_are_full_and_need_no_place(monkeypatch: pytest.MonkeyPatch) -
 # ---- lies
 
 
-def lying(monkeypatch: pytest.MonkeyPatch, **program: Any) -> LargeResult:
+def example() -> LargeResult:
     n = 30
     at = {"D": laplacian(n), "x": np.linspace(0.5, 1.5, n)}
     return jacli.sparse_jacobian("exp(D@x)*x", at, wrt="x", **program)
@@ -319,14 +320,14 @@ def lying(monkeypatch: pytest.MonkeyPatch, **program: Any) -> LargeResult:
 def test_a_lying_autograd_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = coloured.Products.rows_added
     monkeypatch.setattr(coloured.Products, "rows_added", lambda self, rows: honest(self, rows) * (1 + 1e-8))
-    assert lying(monkeypatch).verdict == "disagree"
+    assert example().verdict == "disagree"
 
 
 @pytest.mark.usefixtures("whole")
 def test_a_lying_mirror_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = compare.Comparer._vjp
     monkeypatch.setattr(compare.Comparer, "_vjp", lambda self, *given: honest(self, *given) * (1 + 1e-8))
-    result = lying(monkeypatch)
+    result = example()
     assert result.verdict == "agree"
     assert result.proved == len(result.quantities[0].values)
 
@@ -340,7 +341,7 @@ def test_colours_that_mix_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.where(found == 1, 0, found)
 
     monkeypatch.setattr(colour, "colours", lying_colours)
-    assert lying(monkeypatch).verdict == "disagree"
+    assert example().verdict == "disagree"
 
 
 @pytest.mark.usefixtures("whole")
@@ -354,7 +355,22 @@ def test_a_pattern_that_misses_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setitem(wires._RULES, "matmul", lying_matmul)
     with pytest.raises(AssertionError, match="the pattern misses"):
-        lying(monkeypatch)
+        example()
+
+
+@pytest.mark.usefixtures("whole")
+def test_a_column_that_is_missed_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = coloured.reach
+
+    def lying_reach(*given: Any) -> Any:
+        rows, columns = honest(*given).places()
+        kept = columns != 11
+        return SimpleNamespace(places=lambda: (rows[kept], columns[kept]))
+
+    monkeypatch.setattr(coloured, "reach", lying_reach)
+    monkeypatch.setattr(compare, "sample", lambda _: [])
+    with pytest.raises(AssertionError, match=r"the pattern misses x\[11\]"):
+        example()
 
 
 # ---- switching points, rounding, what has no value

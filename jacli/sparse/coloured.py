@@ -192,9 +192,9 @@ class Products:
 
 
 def remarks(system: Coloured) -> tuple[str, ...]:
-    """What the pattern relies on, for standard error."""
+    """What the pattern relies on, for standard error; products with vectors have none."""
     relied = system.wiring.relied
-    if not relied:
+    if not relied or "places" not in system.__dict__:
         return ()
     names = " and ".join(relied)
     held = "is" if len(relied) == 1 else "are"

@@ -156,6 +156,9 @@ class Comparer:
 
         A pattern that misses an entry, and colours that mix two, spoil both readings in the same way; this they spoil
         in different ways. Rows with an entry that is not sure anyway take no part.
+
+        Raises:
+            AssertionError: the pattern has nothing in a column that is not zero.
         """
         generator = np.random.default_rng(SEED)
         taken = np.ones(self.system.rows, bool)
@@ -172,6 +175,9 @@ class Comparer:
                 shares = entries.values * row[entries.rows]
                 total, size = (np.bincount(entries.columns, s, self.system.columns) for s in (shares, np.abs(shares)))
                 wrong |= np.abs(total - true) > self.tolerance.rtol * size + self.tolerance.atol
+        missed = np.flatnonzero(wrong & (np.bincount(entries.columns, minlength=self.system.columns) == 0))
+        if len(missed):
+            raise AssertionError(f"the pattern misses {self.system.space.name(int(missed[0]))}")
         return wrong
 
     # ---- what a switching point decides about
