@@ -313,7 +313,7 @@ def test_long_rows_are_full_and_need_no_place(monkeypatch: pytest.MonkeyPatch) -
 def example() -> LargeResult:
     n = 30
     at = {"D": laplacian(n), "x": np.linspace(0.5, 1.5, n)}
-    return jacli.sparse_jacobian("exp(D@x)*x", at, wrt="x", **program)
+    return jacli.sparse_jacobian("exp(D@x)*x", at, wrt="x")
 
 
 @pytest.mark.usefixtures("whole")
