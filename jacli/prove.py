@@ -500,6 +500,8 @@ class Prover:
             if not seen.walk.moves(node):
                 turns = self.path(node).turns.items()
                 held.update(arg for turn, args in turns if self.tape.ops[turn].op not in UNBROKEN for arg in args)
+            elif self.tape.ops[node].op == "pow":  # of a negative number it may be real for this exponent only
+                held.add(self.tape.ops[node].args[1])
         return held
 
     def _missing_beside(self, output: int, i: int, j: int) -> str | None:

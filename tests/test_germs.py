@@ -260,6 +260,7 @@ HESSIANS = [
     ("sin(floor(y))*((1 + x) - 1)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),
     ("where(Ne(y, 0), 2*sin(x), (x**2 + y**2)*y)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),
     ("sqrt(x)*sqrt(exp(y))", "x=0,y=0", [["undefined", "undefined"], ["edge", "0"]]),
+    ("where(y > 0, max(abs(1 + x), (x*y)**y), 0)", "x=0,y=1", [["0", "undefined"], ["undefined", "0"]]),
     # the minimum is the other one where floor(y) jumps
     ("(abs(y) + (x - y))*min(x**2, floor(y))", "x=0,y=1", [["0", "undecided"], ["undefined", "0"]]),
     # a branch without y at the point, and one with y beside it
