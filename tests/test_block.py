@@ -79,6 +79,7 @@ def settled(monkeypatch: Any) -> list[int]:
         return found
 
     monkeypatch.setattr(block, "settle", counted)
+    monkeypatch.setattr(block, "_REPEATS", 0)
     monkeypatch.setattr(prove, "_BLOCK", 0)
     return counts
 

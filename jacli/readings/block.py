@@ -34,6 +34,9 @@ _Array = npt.NDArray[np.float64]
 #: Doubles that the weights of one block may take.
 _MOST_WEIGHTS = 1 << 22
 
+#: A block pays where each of its nodes is part of at least so many entries.
+_REPEATS = 128
+
 #: Rows share a block while its nodes are at most this many times those of the longest row.
 _SPREAD = 2
 
@@ -70,27 +73,30 @@ def settle(rounding: Rounding, paths: Mapping[int, Path], wrt: Collection[int]) 
         wrt: nodes of variables.
     """
     found: dict[tuple[int, int], Settled] = {}
-    within = {output: path for output, path in paths.items() if not rounding.leaves(path.nodes)}
-    for group in _groups(within, len(wrt)):
-        found.update(_settled(rounding, _plan(rounding.balls, {output: paths[output] for output in group}, wrt)))
+    for group in _groups(paths, len(wrt)):
+        within = {output: paths[output] for output in group if not rounding.leaves(paths[output].nodes)}
+        found.update(_settled(rounding, _plan(rounding.balls, within, wrt)))
     return found
 
 
 def _groups(paths: Mapping[int, Path], width: int) -> Iterator[list[int]]:
-    """Outputs that are worth one block, since they are made of much the same nodes."""
-    group: list[int] = []
-    union: set[int] = set()
-    longest = 0
-    for output, path in paths.items():
-        both = union.union(path.nodes)
-        longest = max(longest, len(path.nodes))
-        if group and (len(both) > _SPREAD * longest or len(both) * width * (len(group) + 1) > _MOST_WEIGHTS):
+    """Outputs that are made of much the same nodes, where they are worth a block."""
+    left = list(paths)
+    while left:
+        group: list[int] = []
+        union: set[int] = set()
+        longest = total = 0
+        for output in left:
+            nodes = paths[output].nodes
+            both = union.union(nodes)
+            longest = max(longest, len(nodes))
+            if group and (len(both) > _SPREAD * longest or len(both) * width * (len(group) + 1) > _MOST_WEIGHTS):
+                break
+            group.append(output)
+            union, total = both, total + len(nodes)
+        if total * width >= _REPEATS * len(union):
             yield group
-            group, both, longest = [], set(path.nodes), len(path.nodes)
-        group.append(output)
-        union = both
-    if group:
-        yield group
+        left = left[len(group) :]
 
 
 # ---- what a block is made of
