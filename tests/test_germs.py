@@ -16,7 +16,7 @@ from jacli.readings import adjoint, germs, rounding
 from jacli.readings.germs import Algebra, Germ
 from jacli.readings.tape import PRIMITIVES
 from jacli.verify import Proof, Prover
-from proving import NotReal, TooClose, mp_slopes, prepare
+from proving import NotReal, Prepared, TooClose, mp_slopes, mp_value, prepare
 
 # text, point, variable, kind, exact or one-sided slopes, what the reason says
 SWITCHES: list[tuple[str, str, str, str, object, str]] = [
@@ -540,6 +540,54 @@ LIES: list[tuple[str, object, str, str]] = [
 def test_a_lying_rule_is_caught(rule: str, lie: Any, text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Algebra, rule, lie(getattr(Algebra, rule)))
     assert prepare(f"Piecewise(({text}, Ne(x, 0)), (0, True))", "x=0").gradient()["x"].kind != kind
+
+
+LEAVES = ("x", "y", "x*y", "x**2", "x - y", "2", "abs(x)", "abs(y)**3", "x*abs(x)", "exp(y)", "floor(y)")
+CONDITIONS = ("Ne(x, 0)", "x > 0", "y >= 0", "x > y", "Or(Ne(x, 0), Ne(y, 0))", "x*y > 0")
+
+
+def branches(chance: random.Random, depth: int) -> str:
+    """A program that switches where x or y is 0."""
+    if depth == 0:
+        return chance.choice(LEAVES)
+    first, second, kind = branches(chance, depth - 1), branches(chance, depth - 1), chance.random()
+    if kind < 0.4:
+        return f"where({chance.choice(CONDITIONS)}, {first}, {second})"
+    if kind < 0.6:
+        return f"{chance.choice(('max', 'min', 'hypot'))}({first}, {second})"
+    return f"({first}){chance.choice('+-**/')}({second})"
+
+
+def second_quotient(prepared: Prepared, i: int, j: int, side: int) -> Any:
+    """The difference quotient, over a small step along j, of those over a much smaller step along i."""
+    wide, narrow = mpmath.mpf("1e-15") * side, mpmath.mpf("1e-70")
+    here = {node: mp_value(prepared.tape, prepared.tape.bound[node], {}) for node in prepared.wrt}
+    beside = {**here, j: here[j] + wide}
+    slopes = [
+        (mp_value(prepared.tape, prepared.outputs[0], {**at, i: at[i] + narrow})
+         - mp_value(prepared.tape, prepared.outputs[0], at)) / narrow
+        for at in (here, beside)
+    ]  # fmt: skip
+    return (slopes[1] - slopes[0]) / wide
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**9), y=st.sampled_from(("0", "0", "1")))
+def test_random_second_derivatives_at_switches(seed: int, y: str) -> None:
+    chance = random.Random(seed)
+    text = branches(chance, chance.choice((1, 2, 2)))
+    prepared = prepare(f"{text} + 0*x + 0*y", {"x": "0", "y": y})
+    for i, row in zip(prepared.wrt, prepared.hessian(), strict=True):
+        for j, proof in zip(prepared.wrt, row, strict=True):
+            if proof.kind not in ("smooth", "kink"):
+                continue
+            truths = (proof.exact, proof.exact) if proof.kind == "smooth" else proof.one_sided or ()
+            for side, truth in zip((-1, 1), truths, strict=True):
+                with mpmath.workdps(200):
+                    try:
+                        assert close(second_quotient(prepared, i, j, side), truth), (text, y, side)
+                    except TooClose:
+                        continue
 
 
 def powers(chance: random.Random, depth: int) -> str:
