@@ -295,9 +295,11 @@ def gradient(expression: Any) -> dict[str, Any]:
         back = {dummy: step for step, dummy in steps.items()}
         terms = s.Add.make_args(expression.xreplace(steps))
         parts: dict[Any, list[Any]] = {}
+        slopes = _Slopes(s)
         for term in terms:
+            short = derived_size(term) <= _MOST_DERIVED
             for symbol in term.free_symbols - back.keys():
-                parts.setdefault(symbol, []).append(_derivative(s, term, symbol))
+                parts.setdefault(symbol, []).append(_derivative(s, slopes, term, symbol) if short else None)
         return {symbol.name: _total(s, found, back) for symbol, found in parts.items()}
 
 
@@ -308,14 +310,51 @@ def _total(s: Any, parts: list[Any], back: Mapping[Any, Any]) -> Any:
     return total.xreplace(back) if back else total
 
 
-def _derivative(s: Any, term: Any, symbol: Any) -> Any:
+class _Slopes:
+    """Derivatives as SymPy's ``diff`` writes them; sums and products are not gone through where a symbol is absent."""
+
+    def __init__(self, s: Any) -> None:
+        self._s = s
+        self._symbols: dict[Any, frozenset[Any]] = {}
+
+    def of(self, expression: Any, symbol: Any) -> Any:
+        """The derivative by a symbol."""
+        s = self._s
+        if expression == symbol:
+            return s.S.One
+        if symbol not in self._free(expression):
+            return s.S.Zero
+        args = expression.args
+        if expression.is_Add:
+            return s.Add(*(self.of(arg, symbol) for arg in args if symbol in self._free(arg)))
+        if expression.is_Mul:
+            moving = [i for i, arg in enumerate(args) if symbol in self._free(arg)]
+            return s.Add(*(s.Mul(*args[:i], self.of(args[i], symbol), *args[i + 1 :]) for i in moving))
+        if expression.is_Pow and expression.exp.is_Number:
+            return expression * (self.of(expression.base, symbol) * expression.exp / expression.base)
+        if isinstance(expression, s.exp):
+            return expression * self.of(args[0], symbol)
+        return expression.diff(symbol)
+
+    def _free(self, expression: Any) -> frozenset[Any]:
+        """The symbols of an expression, remembered."""
+        found = self._symbols.get(expression)
+        if found is None:
+            if expression.is_Add or expression.is_Mul or expression.is_Pow:
+                found = frozenset().union(*map(self._free, expression.args))
+            else:
+                found = frozenset(expression.free_symbols)
+            self._symbols[expression] = found
+        return found
+
+
+def _derivative(s: Any, slopes: _Slopes, term: Any, symbol: Any) -> Any:
     """The derivative away from jumps, where that of a sign is zero; None for what is no formula."""
     try:
-        if derived_size(term) > _MOST_DERIVED:
-            return None
-        result = term.diff(symbol)
-        if result.has(s.DiracDelta):
-            result = result.replace(s.DiracDelta, lambda *args: s.S.Zero)
+        result = slopes.of(term, symbol)
+        if not result.has(s.DiracDelta, s.Derivative, s.Subs, s.nan, s.zoo):
+            return result
+        result = result.replace(s.DiracDelta, lambda *args: s.S.Zero)
         return None if result.has(s.Derivative, s.Subs, s.nan, s.zoo) else result
     except (RecursionError, NotImplementedError, AttributeError, TypeError, ValueError):
         return None
