@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from jacli.readings.tape import Op, Tape
@@ -28,6 +29,12 @@ _MOST_EXTREMES = 6
 
 #: Subexpressions whose text is remembered.
 _MOST_REMEMBERED = 50_000
+
+#: Decimal digits of a bit.
+_DIGITS_A_BIT = 0.301
+
+#: Longest argument, in parts, whose sign SymPy is asked for.
+_MOST_ASKED = 100
 
 #: SymPy recurses over expressions, several frames a level.
 _FRAMES = 50_000
@@ -221,6 +228,8 @@ def _real_functions() -> tuple[Any, Any]:
 
         @classmethod
         def eval(cls, x: Any) -> Any:
+            if not _is_short(x):
+                return None
             if x.is_nonnegative:
                 return x
             return -x if x.is_nonpositive else None
@@ -233,6 +242,8 @@ def _real_functions() -> tuple[Any, Any]:
 
         @classmethod
         def eval(cls, x: Any) -> Any:
+            if not _is_short(x):
+                return None
             if x.is_zero:
                 return S.Zero
             return S.One if x.is_positive else S.NegativeOne if x.is_negative else None
@@ -241,6 +252,11 @@ def _real_functions() -> tuple[Any, Any]:
             return S.Zero
 
     return Abs, sign
+
+
+def _is_short(expression: Any) -> bool:
+    """Whether SymPy is asked for the sign of an expression, which it searches for through all parts of all parts."""
+    return next(islice(sympy().preorder_traversal(expression), _MOST_ASKED, None), None) is None
 
 
 def _plain(name: str) -> Callable[..., Any]:
@@ -385,6 +401,19 @@ def _writer() -> Any:
         def __init__(self) -> None:
             super().__init__({"sympy_integers": False})
             self.known: dict[Any, str] = {}
+            self.least: dict[Any, int] = {}
+
+        def least_length(self, expr: Any) -> int:
+            """Characters that an expression takes at least: those of its symbols and of its longer numbers."""
+            found = self.least.get(expr)
+            if found is None:
+                if len(self.least) > _MOST_REMEMBERED:
+                    self.least.clear()
+                numbers = (expr.p, expr.q) if expr.is_Rational else ()
+                own = sum(int(int(number).bit_length() * _DIGITS_A_BIT) for number in numbers) if numbers else 1
+                found = sum(map(self.least_length, expr.args)) if expr.args else own
+                self.least[expr] = found
+            return found
 
         def _print(self, expr: Any, **kwargs: Any) -> str:
             found = self.known.get(expr)
@@ -403,6 +432,8 @@ def text(expression: Any) -> str | None:
         return None
     with deep(_FRAMES):
         try:
+            if _writer().least_length(expression) > MOST_CHARACTERS:
+                return None
             printed = _writer().doprint(expression)
         except (RecursionError, ValueError):  # ValueError: an integer too long to print
             return None
