@@ -16,10 +16,9 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from flint import ctx, fmpq
 
 from jacli.errors import Span
@@ -29,7 +28,10 @@ from jacli.readings.exact import MOST_BITS, OPERATIONS, NoValueError, Number, Un
 from jacli.readings.paths import Path
 from jacli.readings.rounding import CLEAR, LARGEST, NEGLIGIBLE, NORMAL, UNIT, Effect, Rounding, clear, is_double
 
-_Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    _Array = npt.NDArray[np.float64]
 
 #: Doubles that the weights of one block may take.
 _MOST_WEIGHTS = 1 << 22
