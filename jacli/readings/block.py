@@ -216,10 +216,11 @@ class _Sweep:
         for row, output in enumerate(plan.outputs):
             self.bars[output] = [_ONE if k == row else _ZERO for k in range(rows)]
             self._sums[output] = np.eye(rows)[row]
+        columns = set(plan.columns)
         with np.errstate(all="ignore"):
             for node in reversed(plan.nodes):
                 self._pull(node, plan.links[node])
-                if node not in plan.columns:
+                if node not in columns:
                     self.bars.pop(node, None)
 
     def _pull(self, node: int, links: Sequence[tuple[int, Link]]) -> None:
