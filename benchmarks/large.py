@@ -1,7 +1,7 @@
 """Large Jacobians: how time and memory grow from a thousand rows to a hundred thousand, as ratios of one run.
 
     python benchmarks/large.py               # growth exponents of text, and slices beside numpy by hand
-    python benchmarks/large.py --peers       # the same text through casadi, where it is installed
+    python benchmarks/large.py --peers       # beside casadi and asdex, where they are installed
 
 Every size runs in a process of its own, so that peaks of memory are its own. Times are of the process's CPU.
 """
@@ -41,7 +41,8 @@ def peak() -> int:
 def measure(contender: str, n: int) -> dict[str, Any]:
     """Seconds and bytes beyond those of a first small problem."""
     text, at = broyden(n)
-    run = {"jacli": run_jacli, "casadi": run_casadi, "jacli, unchecked": run_unchecked}[contender]
+    own = {"jacli": run_jacli, "jacli, unchecked": run_unchecked}
+    run = (own | {"casadi": run_casadi, "asdex": run_asdex})[contender]
     run(*broyden(300))
     bytes_before, before = peak(), time.process_time()
     total = run(text, at)
@@ -71,6 +72,21 @@ def run_casadi(text: str, at: str) -> float:
     symbols = casadi.vertcat(*x)
     jacobian = casadi.Function("j", [symbols], [casadi.jacobian(casadi.vertcat(*rows), symbols)])
     return float(np.sum(jacobian([float(v) for v in at.split(",")]).nonzeros()))
+
+
+def run_asdex(_: str, at: str) -> float:
+    """The same in asdex, which is given arrays in place of a text: a pattern is detected, coloured and filled in."""
+    import asdex
+    import jax
+
+    jax.config.update("jax_enable_x64", val=True)
+
+    def function(x: Any) -> Any:
+        padded = jax.numpy.pad(x, 1)
+        return (3 - 2 * x) * x - padded[:-2] - 2 * padded[2:] + 1
+
+    point = jax.numpy.array([float(v) for v in at.split(",")])
+    return float(asdex.jacobian(function, point)(point).data.sum())
 
 
 def in_a_process(contender: str, n: int) -> dict[str, Any] | None:
@@ -136,7 +152,7 @@ def main() -> None:
     if given.measure:
         print(json.dumps(measure(given.measure[0], int(given.measure[1]))))
         return
-    for contender in ("jacli", "jacli, unchecked", *(("casadi",) if given.peers else ())):
+    for contender in ("jacli", "jacli, unchecked", *(("casadi", "asdex") if given.peers else ())):
         growth(contender)
     slices()
 
