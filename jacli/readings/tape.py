@@ -6,11 +6,13 @@ operations share one node, so a common subexpression is evaluated once. Every no
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from jacli.errors import Span
+from jacli.language.syntax import Node
 
 #: Operations of a tape and how many arguments they take (None: any number).
 PRIMITIVES: dict[str, int | None] = {
@@ -45,6 +47,18 @@ class Factored(NamedTuple):
     name: str
     matrix: tuple[int, ...]
     results: tuple[int, ...]
+
+
+def needed(nodes: Sequence[Node | Op], roots: Iterable[int]) -> list[int]:
+    """The positions of what ``roots`` depend on, themselves included, in order: on a tape, or in a program."""
+    seen = set(roots)
+    stack = list(seen)
+    while stack:
+        for arg in nodes[stack.pop()].args:
+            if arg not in seen:
+                seen.add(arg)
+                stack.append(arg)
+    return sorted(seen)
 
 
 @dataclass(slots=True)
@@ -119,11 +133,4 @@ class Tape:
 
     def needed(self, roots: Any) -> list[int]:
         """The nodes that ``roots`` depend on, themselves included, in order (bound values are not followed)."""
-        seen = set(roots)
-        stack = list(seen)
-        while stack:
-            for arg in self.ops[stack.pop()].args:
-                if arg not in seen:
-                    seen.add(arg)
-                    stack.append(arg)
-        return sorted(seen)
+        return needed(self.ops, roots)

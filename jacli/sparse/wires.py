@@ -19,6 +19,7 @@ from jacli.language.counting import gathered
 from jacli.language.points import Data
 from jacli.language.shapes import infer
 from jacli.language.syntax import Node, Program
+from jacli.readings.tape import needed
 from jacli.sparse.family import Ints, Mask
 
 #: Wires of one matrix product that are drawn one by one; beyond, every row is wired to every column.
@@ -167,7 +168,7 @@ class _Drawing:
         self.relied: dict[str, None] = {}
 
     def wiring(self) -> Wiring:
-        order = _needed(self.program)
+        order = needed(self.program.nodes, self.program.outputs)
         hops: dict[int, Sequence[Hops]] = {}
         for index in order:
             node = self.nodes[index]
@@ -418,18 +419,6 @@ _ZEROS: dict[str, Callable[..., Mask]] = {
     "div": lambda a, b: a,
     "neg": lambda a: a,
 }
-
-
-def _needed(program: Program) -> list[int]:
-    """The nodes that the outputs are made of, in order."""
-    seen = set(program.outputs)
-    stack = list(seen)
-    while stack:
-        for arg in program.nodes[stack.pop()].args:
-            if arg not in seen:
-                seen.add(arg)
-                stack.append(arg)
-    return sorted(seen)
 
 
 def _zeros_of(value: Data | Program) -> Mask | None:
