@@ -375,7 +375,7 @@ def formulas(problem: Problem, rows: Sequence[Sequence[float]], values: Sequence
                 assert float(s.sympify(formula).xreplace(numbers)) == pytest.approx(slope, rel=1e-8, abs=1e-10)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_arrays_are_their_entries(program: tuple[Array, Scalars]) -> None:
     assert_same(*program)

@@ -127,7 +127,7 @@ def test_the_steps_multiply_to_the_gradient(case: Case) -> None:
     assert_steps_multiply(run(case, explain=True))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_the_steps_of_any_array_program_multiply(program: tuple[Array, Scalars]) -> None:
     array, _ = program

@@ -446,7 +446,7 @@ def close(quotient: object, truth: str | None) -> bool:
     return bool(abs(quotient - mpmath.mpf(truth)) <= 1e-8 * (abs(mpmath.mpf(truth)) + 1))  # type: ignore[operator]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 10**9),
     x=st.sampled_from(("0", "1", "-1", "1/2", "2")),
@@ -503,7 +503,7 @@ def leads(quotients: list[object], truth: str | None) -> bool:
     return bool(off[-1] < 1e-9 or off[-1] < 0.6 * off[0])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_random_limits(seed: int) -> None:
     chance = random.Random(seed)
@@ -571,7 +571,7 @@ def second_quotient(prepared: Prepared, i: int, j: int, side: int) -> Any:
     return (slopes[1] - slopes[0]) / wide
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9), y=st.sampled_from(("0", "0", "1")))
 def test_random_second_derivatives_at_switches(seed: int, y: str) -> None:
     chance = random.Random(seed)
@@ -603,7 +603,7 @@ def powers(chance: random.Random, depth: int) -> str:
     return f"({first}){chance.choice('+-*/')}({second})"
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 10**9),
     x=st.sampled_from(("1/3", "1", "2", "1.5")),

@@ -44,17 +44,30 @@ def test_conditions_are_numbers(op, expected) -> None:
     assert found.tolist() == expected
 
 
-OPERATIONS = st.sampled_from(["add", "sub", "mul", "div", "max", "neg", "sin", "exp", "abs", "lt"])
+ONE, TWO = ("neg", "sin", "exp", "abs"), ("add", "sub", "mul", "div", "max", "lt", "ge")
+STEPS = st.tuples(st.sampled_from([*ONE, *TWO, "select"]), *[st.integers(0, 99)] * 3)
+
+
+def random_tape(steps) -> tuple[Tape, list[int]]:
+    """A tape of x, y, 2, pi and what the steps make of them, and its nodes. Nothing adds up conditions."""
+    tape = Tape()
+    numbers = [tape.add("variable", value="x"), tape.add("variable", value="y"), tape.number(2), tape.add("pi")]
+    conditions = [tape.add("lt", *numbers[:2])]
+    for op, a, b, c in steps:
+        left, right = numbers[a % len(numbers)], numbers[b % len(numbers)]
+        if op == "select":
+            numbers.append(tape.add(op, conditions[c % len(conditions)], left, right))
+        elif op in ("lt", "ge"):
+            conditions.append(tape.add(op, left, right))
+        else:
+            numbers.append(tape.add(op, *(left, right)[: 1 if op in ONE else 2]))
+    return tape, numbers + conditions
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(OPERATIONS, st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=40), st.data())
+@given(st.lists(STEPS, min_size=1, max_size=40), st.data())
 def test_registers_are_taken_back_only_when_nothing_needs_them(steps, data) -> None:
-    tape = Tape()
-    nodes = [tape.add("variable", value="x"), tape.add("variable", value="y"), tape.number(2), tape.add("pi")]
-    for op, a, b in steps:
-        args = [nodes[a % len(nodes)], nodes[b % len(nodes)]]
-        nodes.append(tape.add(op, *args[: 1 if op in ("neg", "sin", "exp", "abs") else 2]))
+    tape, nodes = random_tape(steps)
     roots = data.draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=6))
     found = Machine(tape, roots, {"x": 0, "y": 1})(COLUMNS)
     values = floats.evaluate(tape.ops, roots, {"x": COLUMNS[0], "y": COLUMNS[1]})
