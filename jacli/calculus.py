@@ -264,7 +264,8 @@ ZERO = Entry(0.0, "0", "0", "agree", 0.0)
 
 
 def _entry(value: float, formula: Any, proof: verify.Proof, tolerance: Tolerance) -> Entry:
-    status, reason, bound = verify.judge(value, proof, tolerance.rtol, tolerance.atol)
+    status, reason = verify.judge(value, proof, tolerance.rtol, tolerance.atol)
+    bound = None if proof.exact is None else proof.input_bound
     return Entry(value, symbols.text(formula), proof.exact, status, bound, proof.one_sided, reason)
 
 
@@ -383,7 +384,7 @@ def _outputs(problem: Problem, computed: Floats, exact: Exact) -> tuple[Named, .
         zip(
             computed.values(),
             exact.read_as(),
-            [verify.prove_value(exact.tape, node, bounds=False).exact for node in exact.outputs],
+            [verify.prove_value(exact.tape, node).exact for node in exact.outputs],
             strict=True,
         )
     )

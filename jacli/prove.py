@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from flint import fmpq
@@ -40,7 +40,7 @@ class Proof:
         reason: in words, why there is no plain number, or what happens at the switching point.
         place: the part of the text that is to blame.
         at_switch: the point is one where the program switches, and a float may follow either side.
-        effect: what rounding does to the number in doubles.
+        rounding: what rounding does to the number in doubles, looked into when asked: it costs more than the number.
         excuse: what else may explain a float that is far off, looked into when asked.
         written: writes the number on the prover's tape; None for one that is not smooth, or zero.
     """
@@ -51,7 +51,7 @@ class Proof:
     reason: str | None = None
     place: Span | None = None
     at_switch: bool = False
-    effect: Effect = field(default_factory=Effect)
+    rounding: Callable[[], Effect] = field(default=Effect, repr=False, compare=False)
     excuse: Callable[[], Excuse] | None = field(default=None, repr=False, compare=False)
     written: Callable[[], int] | None = field(default=None, repr=False, compare=False)
 
@@ -59,6 +59,11 @@ class Proof:
     def node(self) -> int | None:
         """The number as a node of the prover's tape, written there when it is asked for."""
         return self.written() if self.written else None
+
+    @property
+    def effect(self) -> Effect:
+        """What rounding does to the number in doubles."""
+        return self.rounding()
 
     @property
     def input_bound(self) -> float:
@@ -103,6 +108,7 @@ class Prover:
         self._paths: dict[int, Path] = {}
         self._steps: dict[int, Step] = {}
         self._excuses: dict[int, Excuse] = {}
+        self._effects: dict[tuple[int, int], Effect] = {}
         self._bound = len(tape.bound)
 
     def proves(self, tape: Tape) -> bool:
@@ -111,9 +117,9 @@ class Prover:
 
     # ---- what is asked
 
-    def value(self, output: int, *, bounds: bool = True) -> Proof:
-        """The value of ``output`` itself; without ``bounds`` what rounding does to it is not looked into."""
-        return self.number(output, output, bounds=bounds)
+    def value(self, output: int) -> Proof:
+        """The value of ``output`` itself."""
+        return self.number(output, output)
 
     def gradient(self, output: int, wrt: Sequence[int]) -> list[Proof]:
         """The derivatives of ``output`` with respect to each variable node."""
@@ -160,7 +166,7 @@ class Prover:
         """The proof of a derivative that was settled in a block."""
         written = partial(self._slope, output, variable)
         excuse = partial(self._excuse_of, output, written)
-        return Proof("smooth", decimal(found.value), effect=found.effect, excuse=excuse, written=written)
+        return Proof("smooth", decimal(found.value), rounding=lambda: found.effect, excuse=excuse, written=written)
 
     def _slope(self, output: int, variable: int) -> int:
         """The node of a derivative that touches no switching point."""
@@ -220,13 +226,17 @@ class Prover:
             return proofs
         unit = 2.0**-53 * max(math.isqrt(len(part.matrix)) for part in parts)
         sizes = [abs(float(proof.exact)) for proof in proofs if proof.exact is not None]
-        level = max(unit * max(sizes, default=0.0), *(proof.effect.operations for proof in proofs))
-        level = min(level, sys.float_info.max)
         source = f"{parts[0].name}(…)"
-        return [
-            replace(proof, effect=replace(proof.effect, operations=level, source=proof.effect.source or source))
-            for proof in proofs
-        ]
+
+        @cache
+        def level() -> float:
+            largest = max(unit * max(sizes, default=0.0), *(proof.effect.operations for proof in proofs))
+            return min(largest, sys.float_info.max)
+
+        def levelled(proof: Proof) -> Effect:
+            return replace(proof.effect, operations=level(), source=proof.effect.source or source)
+
+        return [replace(proof, rounding=partial(levelled, proof)) for proof in proofs]
 
     def path(self, output: int) -> Path:
         """The path that ``output`` takes (kept from call to call)."""
@@ -243,7 +253,7 @@ class Prover:
         """The variables that any branch of ``output`` looks at: another may be taken beside a switching point."""
         return set(wrt).intersection(self.tape.needed((output,)))
 
-    def number(self, node: int, output: int, *, bounds: bool = True) -> Proof:
+    def number(self, node: int, output: int) -> Proof:
         """The proof of a number that is smooth at the point: an output's value, or a derivative of ``output``."""
         value = self.balls.value(node, ACCURACY)
         if isinstance(value, (Undefined, Unknown)):
@@ -252,9 +262,15 @@ class Prover:
             raise TypeError("a condition is no number")
         if not is_writable(value):
             return Proof("undecided", reason=self._placed("too large or too small to be written", output))
-        effect = self.rounding.effect(node, self.path(output).nodes) if bounds else Effect()
-        excuse = partial(self.excuse, output, node)
-        return Proof("smooth", decimal(value), effect=effect, excuse=excuse, written=lambda: node)
+        rounding, excuse = partial(self._effect, node, output), partial(self.excuse, output, node)
+        return Proof("smooth", decimal(value), rounding=rounding, excuse=excuse, written=lambda: node)
+
+    def _effect(self, node: int, output: int) -> Effect:
+        """What rounding does to a number that belongs to ``output`` (kept from call to call)."""
+        found = self._effects.get((node, output))
+        if found is None:
+            found = self._effects[node, output] = self.rounding.effect(node, self.path(output).nodes)
+        return found
 
     def _excuse_of(self, output: int, written: Callable[[], int] | None) -> Excuse:
         """The same for a number that is written when it is asked for."""

@@ -50,8 +50,8 @@ _LARGEST = sys.float_info.max
 _CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-def judge(value: float, proof: Proof, rtol: float = 1e-9, atol: float = 0.0) -> tuple[str, str | None, float | None]:
-    """A float's status, the reason in words, and how far rounding the typed numbers may move it.
+def judge(value: float, proof: Proof, rtol: float = 1e-9, atol: float = 0.0) -> tuple[str, str | None]:
+    """A float's status, and the reason in words.
 
     Args:
         value: what torch gave.
@@ -61,17 +61,17 @@ def judge(value: float, proof: Proof, rtol: float = 1e-9, atol: float = 0.0) -> 
     """
     if proof.exact is None or proof.kind != "smooth":
         status = "undefined" if proof.kind == "undecided" else proof.kind
-        return status, f"{proof.reason}; torch returned {_word(value)}", None
-    bound = proof.input_bound
+        return status, f"{proof.reason}; torch returned {_word(value)}"
     if not math.isfinite(value):
-        return (*_not_finite(value, proof), bound)
+        return _not_finite(value, proof)
     true = to_decimal(proof.exact)
     off = _CONTEXT.subtract(Decimal(value), true).copy_abs()
     if off <= _CONTEXT.multiply(Decimal(rtol), true.copy_abs()) + Decimal(atol) or off <= _NEAREST:
-        return "agree", None, bound
+        return "agree", None
+    bound = proof.input_bound
     if off <= INPUT_FACTOR * Decimal(bound) and not _swamped(true, bound):
-        return "agree", None, bound
-    return (*_off(value, proof, true, off), bound)
+        return "agree", None
+    return _off(value, proof, true, off)
 
 
 def _swamped(true: Decimal, bound: float) -> bool:
@@ -148,9 +148,9 @@ def _word(value: float) -> str:
 # ---- proofs, one call each
 
 
-def prove_value(tape: Tape, output: int, *, bounds: bool = True) -> Proof:
-    """The value of an output, with what rounding does to it unless nobody will ask."""
-    return _prover(tape).value(output, bounds=bounds)
+def prove_value(tape: Tape, output: int) -> Proof:
+    """The value of an output."""
+    return _prover(tape).value(output)
 
 
 def prove_gradient(tape: Tape, output: int, wrt: Sequence[int]) -> list[Proof]:

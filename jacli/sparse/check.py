@@ -292,7 +292,7 @@ class Checker:
                     continue
                 known[key] = question.prove(terms[place]) if terms[place] else verify.Proof("smooth", "0")
             proof, value = known[key], float(question.values[place])
-            status, reason, _ = verify.judge(value, proof, self.tolerance.rtol, self.tolerance.atol)
+            status, reason = verify.judge(value, proof, self.tolerance.rtol, self.tolerance.atol)
             verdicts.kinds[place] = KINDS.index(status)
             proved += 1
             if proof.exact is not None:

@@ -235,7 +235,7 @@ class Comparer:
         wanted = np.arange(len(values)) if self.mode == "all" else np.flatnonzero(~sure)
         proofs = prove(list(dict.fromkeys([*sample(len(values)), *wanted.tolist()])))
         for place, proof in proofs.items():
-            status, reason, _ = verify.judge(float(values[place]), proof, self.tolerance.rtol, self.tolerance.atol)
+            status, reason = verify.judge(float(values[place]), proof, self.tolerance.rtol, self.tolerance.atol)
             verdicts.kinds[place] = KINDS.index(status)
             if proof.exact is not None:
                 verdicts.exact[place] = proof.exact

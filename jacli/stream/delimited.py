@@ -94,15 +94,14 @@ class Delimited:
         if text is None:
             return None
         try:
-            numbers = np.array(orjson.loads(b"[" + text.replace(b"\n", b",") + b"]"))
+            numbers = np.fromiter(orjson.loads(b"[" + text.replace(b"\n", b",") + b"]"), np.float64)
         except (ValueError, OverflowError):
             return None
-        if numbers.dtype.kind not in "fi" or numbers.shape != (count * self.width,):
+        if len(numbers) != count * self.width:
             return None
         if text.translate(None, _ALL_BUT_MARKS) != ((b"," * (self.width - 1) + b"\n") * count)[:-1]:
             return None  # the right number of numbers, but not in every line
-        numbers = numbers.astype(np.float64, copy=False).reshape(count, self.width)
-        return numbers if np.isfinite(numbers).all() else None
+        return numbers.reshape(count, self.width) if np.isfinite(numbers).all() else None
 
     def _with_commas(self, block: bytes) -> bytes | None:
         """The lines with commas, without the last line's end."""

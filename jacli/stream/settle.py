@@ -70,7 +70,7 @@ class Settler:
     def _judge(self, value: float, proof: verify.Proof, bound: float) -> tuple[str, str | None]:
         """A float's status and the reason; in single precision ``bound`` is what rounding explains."""
         rtol = max(self.task.rtol, SINGLE_RTOL) if self.single else self.task.rtol
-        status, reason, _ = verify.judge(value, proof, rtol, self.task.atol)
+        status, reason = verify.judge(value, proof, rtol, self.task.atol)
         if self.single and status == "disagree" and proof.exact and abs(value - float(proof.exact)) <= bound:
             return "rounding", "single precision loses the other digits"
         return status, reason
