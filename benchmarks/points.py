@@ -4,7 +4,7 @@
     python benchmarks/points.py --files      # whole processes, a million points: npy to npy, csv to csv
     python benchmarks/points.py --memory     # peak memory at 1e5, 1e6 and 1e7 points
 
-jax and symengine take part where they are installed. Every contender must give the same numbers.
+jax, symengine, sympy and casadi take part where they are installed. Every contender must give the same numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import cold
 import numpy as np
@@ -53,7 +54,7 @@ def jacli(text: str, count: int, check: str) -> Contender:
     bulk, settle = Bulk(task, check), Settler(task, decimals=False, single=False)
 
     def compute(points: np.ndarray) -> np.ndarray:
-        entries = np.empty((len(points), len(task.entries)))
+        entries = np.empty((len(task.entries), len(points))).T  # an entry's numbers lie together, as they are computed
         for start in range(0, len(points), bulk.together):
             part = slice(start, start + bulk.together)
             answer = bulk(points[part])
@@ -82,13 +83,18 @@ def autograd(text: str, count: int) -> Contender:
     return compute
 
 
-def plain(text: str) -> tuple[str, list[str], list[str]]:
-    """The text as Python, with its outputs and variables."""
+def outputs_of(text: str, scope: dict[str, Any]) -> list[Any]:
+    """The text as Python: its outputs, with what ``scope`` says that its names are."""
+    *statements, outputs = [line.strip() for line in text.strip().splitlines()]
+    exec("\n".join(statements), scope)  # noqa: S102 - this file's own text
+    return [eval(output, scope) for output in outputs.split(", ")]  # noqa: S307
+
+
+def names_of(text: str) -> list[str]:
+    """Its variables, in order."""
     from jacli.language.parser import read
 
-    program = read(text)
-    lines = [line.strip() for line in text.strip().splitlines()]
-    return "\n".join(lines[:-1]), lines[-1].split(", "), list(program.variables)
+    return list(read(text).variables)
 
 
 def jax(text: str, _: int) -> Contender:
@@ -96,12 +102,11 @@ def jax(text: str, _: int) -> Contender:
     import jax as j
 
     j.config.update("jax_enable_x64", val=True)
-    statements, outputs, names = plain(text)
+    names = names_of(text)
 
     def function(point):  # noqa: ANN001, ANN202
         scope = {"sin": j.numpy.sin, "cos": j.numpy.cos} | dict(zip(names, point, strict=True))
-        exec(statements, scope)  # noqa: S102 - this file's own text
-        return j.numpy.stack([eval(output, scope) for output in outputs])  # noqa: S307
+        return j.numpy.stack(outputs_of(text, scope))
 
     mapped = j.jit(j.vmap(j.jacfwd(function)))
     return lambda points: np.asarray(mapped(points)).reshape(len(points), -1)
@@ -111,12 +116,41 @@ def symengine(text: str, _: int) -> Contender:
     """Symbolic, with common subexpressions, compiled by LLVM."""
     import symengine as s
 
-    statements, outputs, names = plain(text)
-    scope = {"sin": s.sin, "cos": s.cos} | {name: s.Symbol(name) for name in names}
-    exec(statements, scope)  # noqa: S102 - this file's own text
-    variables = [scope[name] for name in names]
-    entries = [eval(output, scope).diff(v) for output in outputs for v in variables]  # noqa: S307
-    return s.Lambdify(variables, [s.sympify(e) for e in entries], cse=True, backend="llvm")
+    variables = [s.Symbol(name) for name in names_of(text)]
+    outputs = outputs_of(text, {"sin": s.sin, "cos": s.cos} | {v.name: v for v in variables})
+    entries = [s.sympify(output.diff(v)) for output in outputs for v in variables]
+    return s.Lambdify(variables, entries, cse=True, backend="llvm")
+
+
+def sympy(text: str, _: int) -> Contender:
+    """Symbolic, with common subexpressions, in numpy."""
+    import sympy as s
+
+    variables = [s.Symbol(name) for name in names_of(text)]
+    outputs = outputs_of(text, {"sin": s.sin, "cos": s.cos} | {v.name: v for v in variables})
+    function = s.lambdify(variables, [s.diff(output, v) for output in outputs for v in variables], "numpy", cse=True)
+
+    def compute(points: np.ndarray) -> np.ndarray:
+        entries = function(*np.ascontiguousarray(points.T))
+        return np.stack(np.broadcast_arrays(*entries, points[:, 0])[:-1], axis=1)
+
+    return compute
+
+
+def casadi(text: str, count: int) -> Contender:
+    """Its expression graph on its own virtual machine, a point at a time."""
+    import casadi as c
+
+    point = c.SX.sym("point", count)
+    named = dict(zip(names_of(text), c.vertsplit(point), strict=True))
+    outputs = c.vertcat(*outputs_of(text, {"sin": c.sin, "cos": c.cos} | named))
+    entries = c.densify(c.reshape(c.jacobian(outputs, point).T, -1, 1))
+    function = c.Function("entries", [point], [entries])
+
+    def compute(points: np.ndarray) -> np.ndarray:
+        return function.map(len(points))(points.T).full().T
+
+    return compute
 
 
 CONTENDERS: dict[str, Callable[[str, int], Contender]] = {
@@ -125,6 +159,8 @@ CONTENDERS: dict[str, Callable[[str, int], Contender]] = {
     "torch, columns": autograd,
     "jax": jax,
     "symengine": symengine,
+    "sympy": sympy,
+    "casadi": casadi,
 }
 
 

@@ -1,16 +1,19 @@
 """What proofs cost: ``python benchmarks/proof.py`` proves every published problem and prints ratios of this run.
 
 The yardstick is ``python -c "import torch"``, which an answer pays in any case. Per entry, the prover stands beside
-SymPy's ``evalf`` and mpmath's ``diff`` at 20 digits, which prove nothing.
+SymPy's ``evalf``, mpmath's ``diff`` and, where it is installed, symengine at 20 digits, which prove nothing.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import json
+import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,30 +59,61 @@ def prove(problem: Problem) -> list[list[verify.Proof]]:
     """Every entry of the Jacobian, with its bounds, from nothing."""
     assert problem.lowered is not None
     outputs = [node for nodes in problem.lowered.outputs for node in nodes]
-    return verify.Prover(problem.lowered.tape.copy()).jacobian(outputs, problem.column_nodes)
+    rows = verify.Prover(problem.lowered.tape.copy()).jacobian(outputs, problem.column_nodes)
+    for proof in itertools.chain.from_iterable(rows):
+        _ = proof.effect  # found when asked for
+    return rows
 
 
-def peers(problem: Problem) -> tuple[float, float, int]:
-    """Seconds of SymPy's evalf and of mpmath's numerical derivative for the first row, and its entries."""
+Numbers = list[float]
+
+
+def contenders(problem: Problem) -> dict[str, Callable[[], Numbers]]:
+    """Ways to 20 digits of the derivatives of the first output by the variables in it, in the order of their names."""
     assert problem.lowered is not None
     tape, node = problem.lowered.tape, problem.lowered.outputs[0][0]
     formula = symbols.Expressions(tape, [node]).of(node)
-    at = {
-        sympy.Symbol(v.name, real=True): sympy.Rational(*float(v.doubles[0]).as_integer_ratio())
-        for v in problem.variables
-    }
-    slopes = list(symbols.gradient(formula).values())
-    evalf = seconds(lambda: [slope.subs(at).evalf(20) for slope in slopes])
-    names = sorted(formula.free_symbols, key=str)
-    function = sympy.lambdify(names, formula, "mpmath")
-    point = [mpmath.mpf(at[name].p) / at[name].q for name in names]
+    variables = sorted(formula.free_symbols, key=str)
+    doubles = {v.name: v.doubles[0] for v in problem.variables}
+    at = {v: sympy.Rational(*doubles[v.name].as_integer_ratio()) for v in variables}
+    slopes = [sympy.diff(formula, v) for v in variables]
+    function = sympy.lambdify(variables, formula, "mpmath")
 
-    def differentiate() -> None:
+    def mpmath_diff() -> Numbers:
         with mpmath.workdps(40):
-            for i in range(len(names)):
-                mpmath.diff(lambda x, i=i: function(*point[:i], x, *point[i + 1 :]), point[i])
+            point = [mpmath.mpf(value.p) / value.q for value in at.values()]
+            moved = [lambda x, i=i: function(*point[:i], x, *point[i + 1 :]) for i in range(len(point))]
+            return [float(mpmath.diff(f, x)) for f, x in zip(moved, point, strict=True)]
 
-    return evalf, seconds(differentiate), len(slopes)
+    found = {
+        "SymPy evalf": lambda: [float(slope.subs(at).evalf(20)) for slope in slopes],
+        "mpmath diff": mpmath_diff,
+    }
+    if importlib.util.find_spec("symengine"):
+        found["symengine"] = symengine(slopes, at)
+    return found
+
+
+def symengine(slopes: Sequence[Any], at: Mapping[Any, Any]) -> Callable[[], Numbers]:
+    """Its evaluation in MPFR at a fixed precision."""
+    import symengine as s
+
+    translated = [s.sympify(slope) for slope in slopes]
+    point = {s.sympify(variable): s.sympify(value) for variable, value in at.items()}
+    return lambda: [float(slope.subs(point).n(70, real=True)) for slope in translated]
+
+
+def beside(problem: Problem) -> str:
+    """Microseconds an entry of everyone, after everyone has given the same numbers."""
+    proofs = {name: float(p.exact or "nan") for name, p in zip(problem.columns, prove(problem)[0], strict=True)}
+    spent = {"proved": seconds(lambda: prove(problem)) / (problem.output_size * len(problem.columns))}
+    for name, ask in contenders(problem).items():
+        found = ask()
+        expected = [value for value in proofs.values() if value]
+        if not all(any(math.isclose(value, other, rel_tol=1e-12) for other in found) for value in expected):
+            sys.exit(f"{name} gives other numbers: {found}, not {expected}")
+        spent[name] = seconds(ask) / len(found)
+    return ", ".join(f"{name} {1e6 * each:.0f}" for name, each in spent.items())
 
 
 def main() -> None:
@@ -100,10 +134,7 @@ def main() -> None:
     print(f"\nof {len(rows)} problems the dearest proof costs {worst:.2f} of importing torch (above 0.05: listed)")
     for name in ("dyn-ur5", "mgh10-meyer", "dyn-black-scholes-atm"):
         problem = problem_of(next(row for row in rows if row["id"] == name))
-        evalf, diff, count = peers(problem)
-        ours = seconds(lambda problem=problem: prove(problem)) / max(1, problem.output_size * len(problem.columns))
-        each = f"proved {ours * 1e6:.0f}, SymPy evalf {evalf / count * 1e6:.0f}, mpmath {diff / count * 1e6:.0f}"
-        print(f"{name:24} µs an entry: {each}")
+        print(f"{name:24} µs an entry: {beside(problem)}")
 
 
 if __name__ == "__main__":
