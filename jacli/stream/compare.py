@@ -63,7 +63,7 @@ def compare(entries: Any, formulas: Mapping[int, tuple[Any, Any]], rtol: float, 
     agrees = t.ones_like(excess, dtype=t.bool)
     for place, entry in enumerate(entries):
         if place not in formulas:
-            t.maximum(excess, t.abs(entry, out=off), out=excess)
+            t.maximum(excess, off.copy_(entry).abs_(), out=excess)
             continue
         formula, moved = formulas[place]
         t.sub(entry, formula, out=off).abs_()
