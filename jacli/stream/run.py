@@ -6,15 +6,16 @@ import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
 from jacli.errors import JacliError
 from jacli.stream.answer import POINT_STATUSES, Answer
 from jacli.stream.bulk import Bulk
 from jacli.stream.settle import Settler
-from jacli.stream.sink import Kept, Sink
+from jacli.stream.sink import Kept, Sink, Text
 from jacli.stream.source import Bad, Rows, Source
 
 
@@ -131,10 +132,17 @@ def run(
 
     blocks = _beyond(source.read(bulk.task.layout.sources), kept, check)
     parts = (part for rows in blocks for part in _parts(rows, bulk.together, strict=strict))
-    with closing(_computed(parts, bulk, threads)) as computed:
+    first = next(parts, None)
+    if first is None:
+        return
+    whole = len(first.lines) == bulk.together
+    with (
+        _writing(sink, bulk, apart=whole and threads > 1) as write,
+        closing(_computed(chain((first,), parts), bulk, threads)) as computed,
+    ):
         for part, answer in computed:
             settle(part.numbers, answer)
-            sink.write(part, answer)
+            write(part, answer)
             tally.add(part.lines, answer)
             tally.bad += len(part.bad)
             for bad in part.bad:
@@ -143,6 +151,13 @@ def run(
                 tally.stopped = True
                 return
             watch.progress(tally)
+
+
+def _writing(sink: Sink, bulk: Bulk, *, apart: bool) -> AbstractContextManager[Callable[[Rows, Answer], None]]:
+    """How to write: text in a process apart where there is much of it, for it costs more than the computation."""
+    from jacli.stream.scribe import POSSIBLE, scribe
+
+    return scribe(sink, bulk) if apart and POSSIBLE and isinstance(sink, Text) else nullcontext(sink.write)
 
 
 def _computed(parts: Iterator[Rows], bulk: Bulk, threads: int) -> Generator[tuple[Rows, Answer]]:

@@ -153,18 +153,23 @@ class Lines:
 
 
 class Text:
-    """Rows of text, in a file or a pipe."""
+    """Rows of text, in a file or a pipe.
+
+    Attributes:
+        form: puts rows into words.
+        size: how many bytes of whole rows there are.
+    """
 
     def __init__(self, form: Separated | Lines) -> None:
         self.form = form
         self._file: BinaryIO | None = None
-        self._size = 0
+        self.size = 0
 
     def open(self, file: BinaryIO, *, resume: bool) -> Kept:
         """Begin, or cut what an interruption left of a row and go on."""
         kept = self._kept(file) if resume else Kept()
         self._file = file
-        self._size = kept.size
+        self.size = kept.size
         if file.seekable():
             file.truncate(kept.size)
             file.seek(kept.size)
@@ -181,14 +186,14 @@ class Text:
         """Drop what an interruption left of a chunk."""
         if self._file is not None and self._file.seekable():
             self._file.flush()
-            if self._file.tell() > self._size:
-                self._file.truncate(self._size)
+            if self._file.tell() > self.size:
+                self._file.truncate(self.size)
 
     def _write(self, data: bytes) -> None:
         assert self._file is not None
         self._file.write(data)
         self._file.flush()
-        self._size += len(data)
+        self.size += len(data)
 
     def _kept(self, file: BinaryIO) -> Kept:
         """The whole rows of a file, counted by their ends."""
