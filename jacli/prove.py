@@ -20,6 +20,7 @@ from jacli.readings.decimals import decimal, is_writable, nearest
 from jacli.readings.exact import Truth
 from jacli.readings.excuses import Excuse, excuse
 from jacli.readings.paths import Path, Step, path
+from jacli.readings.precision import DOUBLE, Precision
 from jacli.readings.rounding import Effect, Loose, Rounding
 from jacli.readings.sides import UNBROKEN, Side, alike, look, look_beside, slope_along
 from jacli.readings.tape import Tape
@@ -40,7 +41,8 @@ class Proof:
         reason: in words, why there is no plain number, or what happens at the switching point.
         place: the part of the text that is to blame.
         at_switch: the point is one where the program switches, and a float may follow either side.
-        rounding: what rounding does to the number in doubles, looked into when asked: it costs more than the number.
+        precision: the type of the floats that the number is beside.
+        rounding: what rounding does to the number in that type, looked into when asked: it costs more than the number.
         excuse: what else may explain a float that is far off, looked into when asked.
         written: writes the number on the prover's tape; None for one that is not smooth, or zero.
     """
@@ -51,6 +53,7 @@ class Proof:
     reason: str | None = None
     place: Span | None = None
     at_switch: bool = False
+    precision: Precision = DOUBLE
     rounding: Callable[[], Effect] = field(default=Effect, repr=False, compare=False)
     excuse: Callable[[], Excuse] | None = field(default=None, repr=False, compare=False)
     written: Callable[[], int] | None = field(default=None, repr=False, compare=False)
@@ -62,12 +65,12 @@ class Proof:
 
     @property
     def effect(self) -> Effect:
-        """What rounding does to the number in doubles."""
+        """What rounding does to the number in floats."""
         return self.rounding()
 
     @property
     def input_bound(self) -> float:
-        """How far rounding the typed numbers to doubles moves the exact value, to first order."""
+        """How far rounding the typed numbers to floats moves the exact value, to first order."""
         return self.effect.inputs
 
     @property
@@ -77,7 +80,7 @@ class Proof:
 
     @property
     def worst(self) -> Span | None:
-        """The operation that loses most, or that leaves the range of doubles."""
+        """The operation that loses most, or that leaves the range of floats."""
         return self.effect.worst
 
     @property
@@ -100,20 +103,21 @@ _DISTANCES = (Fraction(1, 1 << 20), Fraction(1, 1 << 40))
 class Prover:
     """Proofs about one tape at its point. Work is shared between the results asked for."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, precision: Precision = DOUBLE) -> None:
         self.tape = tape
+        self.precision = precision
         self.balls = Balls(tape)
-        self.rounding = Rounding(self.balls)
-        self.loose = Loose(self.balls)
+        self.rounding = Rounding(self.balls, precision)
+        self.loose = Loose(self.balls, precision)
         self._paths: dict[int, Path] = {}
         self._steps: dict[int, Step] = {}
         self._excuses: dict[int, Excuse] = {}
         self._effects: dict[tuple[int, int], Effect] = {}
         self._bound = len(tape.bound)
 
-    def proves(self, tape: Tape) -> bool:
-        """Whether it proves things about ``tape`` , bound as it is now."""
-        return self.tape is tape and self._bound == len(tape.bound)
+    def proves(self, tape: Tape, precision: Precision) -> bool:
+        """Whether it proves things about ``tape``, bound as it is now, for floats of that type."""
+        return self.tape is tape and self._bound == len(tape.bound) and self.precision is precision
 
     # ---- what is asked
 
@@ -166,7 +170,7 @@ class Prover:
         """The proof of a derivative that was settled in a block."""
         written = partial(self._slope, output, variable)
         excuse = partial(self._excuse_of, output, written)
-        return Proof("smooth", decimal(found.value), rounding=lambda: found.effect, excuse=excuse, written=written)
+        return self._smooth(decimal(found.value), lambda: found.effect, excuse, written)
 
     def _slope(self, output: int, variable: int) -> int:
         """The node of a derivative that touches no switching point."""
@@ -224,7 +228,7 @@ class Prover:
         parts = [part for part in self.tape.factored if not set(part.results).isdisjoint(taken.nodes)]
         if not parts:
             return proofs
-        unit = 2.0**-53 * max(math.isqrt(len(part.matrix)) for part in parts)
+        unit = self.precision.unit * max(math.isqrt(len(part.matrix)) for part in parts)
         sizes = [abs(float(proof.exact)) for proof in proofs if proof.exact is not None]
         source = f"{parts[0].name}(…)"
 
@@ -263,7 +267,12 @@ class Prover:
         if not is_writable(value):
             return Proof("undecided", reason=self._placed("too large or too small to be written", output))
         rounding, excuse = partial(self._effect, node, output), partial(self.excuse, output, node)
-        return Proof("smooth", decimal(value), rounding=rounding, excuse=excuse, written=lambda: node)
+        return self._smooth(decimal(value), rounding, excuse, lambda: node)
+
+    def _smooth(
+        self, exact: str, rounding: Callable[[], Effect], excuse: Callable[[], Excuse], written: Callable[[], int]
+    ) -> Proof:
+        return Proof("smooth", exact, precision=self.precision, rounding=rounding, excuse=excuse, written=written)
 
     def _effect(self, node: int, output: int) -> Effect:
         """What rounding does to a number that belongs to ``output`` (kept from call to call)."""

@@ -6,7 +6,6 @@ The truth is a ``Proof``; what torch or SymPy believe at a kink plays no part.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
@@ -18,6 +17,7 @@ from jacli.prove import Proof, Prover, double
 from jacli.readings.balls import exact
 from jacli.readings.exact import NoValueError, UnsureError, compute
 from jacli.readings.excuses import Excuse
+from jacli.readings.precision import DOUBLE, Precision
 from jacli.readings.rounding import OPERATIONS_FACTOR
 from jacli.readings.tape import Tape
 from jacli.text import to_decimal
@@ -42,11 +42,6 @@ INPUT_FACTOR = 4
 #: Where rounding the typed numbers moves a number by more than this, relative to it, no agreement is left to speak of.
 _SHARED = Decimal("1e-3")
 
-#: Half the distance between zero and its neighbour: no double is nearer to the truth.
-_NEAREST = Decimal(2.0**-1074) / 2
-
-_LARGEST = sys.float_info.max
-
 _CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
@@ -66,12 +61,17 @@ def judge(value: float, proof: Proof, rtol: float = 1e-9, atol: float = 0.0) -> 
         return _not_finite(value, proof)
     true = to_decimal(proof.exact)
     off = _CONTEXT.subtract(Decimal(value), true).copy_abs()
-    if off <= _CONTEXT.multiply(Decimal(rtol), true.copy_abs()) + Decimal(atol) or off <= _NEAREST:
+    if off <= _CONTEXT.multiply(Decimal(rtol), true.copy_abs()) + Decimal(atol) or off <= _nearest(proof):
         return "agree", None
     bound = proof.input_bound
     if off <= INPUT_FACTOR * Decimal(bound) and not _swamped(true, bound):
         return "agree", None
     return _off(value, proof, true, off)
+
+
+def _nearest(proof: Proof) -> Decimal:
+    """Half the distance between zero and its neighbour: no float is nearer to the truth."""
+    return Decimal(proof.precision.smallest) / 2
 
 
 def _swamped(true: Decimal, bound: float) -> bool:
@@ -85,14 +85,14 @@ def _off(value: float, proof: Proof, true: Decimal, off: Decimal) -> tuple[str, 
         return "rounding", f"{_moving(proof)}: {_surviving(true, off)}"
     if off <= OPERATIONS_FACTOR * Decimal(proof.operations_bound):
         place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
-        return "rounding", f"{_surviving(true, off)}: rounding in doubles loses the others{place}"
+        return "rounding", f"{_surviving(true, off)}: rounding in {proof.precision.name} loses the others{place}"
     if proof.effect.leaves == "overflow" and value == 0:  # divided by an infinity
         return "rounding", _leaving(value, proof)
     if proof.at_switch:
         return "rounding", f"{proof.reason}; torch returned {_word(value)}, the slope of one side's formula there"
     excuse = proof.excuse() if proof.excuse else Excuse()
     if not excuse.crossing and off <= OPERATIONS_FACTOR * Decimal(excuse.loosely):
-        return "rounding", f"{_surviving(true, off)}: rounding in doubles loses the others on the way"
+        return "rounding", f"{_surviving(true, off)}: rounding in {proof.precision.name} loses the others on the way"
     return _unexplained(value, proof, f"nothing explains the difference from {proof.exact}", excuse)
 
 
@@ -107,8 +107,11 @@ def _unexplained(value: float, proof: Proof, alarm: str, excuse: Excuse) -> tupl
 
 
 def _moving(proof: Proof) -> str:
-    size = "beyond the range of doubles" if proof.input_bound >= _LARGEST else f"by about {proof.input_bound:.1e}"
-    return f"rounding the typed numbers to doubles moves this number {size}"
+    held = proof.precision
+    size = (
+        f"beyond the range of {held.name}" if proof.input_bound >= held.largest else f"by about {proof.input_bound:.1e}"
+    )
+    return f"rounding the typed numbers to {held.name} moves this number {size}"
 
 
 def _surviving(true: Decimal, off: Decimal) -> str:
@@ -129,7 +132,7 @@ def _not_finite(value: float, proof: Proof) -> tuple[str, str]:
         return "rounding", f"{_moving(proof)}; {returned}"
     if _swamped(true, proof.operations_bound):
         place = f", most of them in {proof.worst_source}" if proof.worst_source else ""
-        return "rounding", f"rounding in doubles loses all digits{place}; {returned}"
+        return "rounding", f"rounding in {proof.precision.name} loses all digits{place}; {returned}"
     excuse = proof.excuse() if proof.excuse else Excuse()
     if excuse.steep:
         return "rounding", f"{excuse.steep}; {returned}"
@@ -138,14 +141,15 @@ def _not_finite(value: float, proof: Proof) -> tuple[str, str]:
 
 def _leaving(value: float, proof: Proof) -> str:
     size = "large" if proof.effect.leaves == "overflow" else "small"
-    return f"{proof.worst_source or 'an operation'} is too {size} for doubles here; torch returned {_word(value)}"
+    place, held = proof.worst_source or "an operation", proof.precision.name
+    return f"{place} is too {size} for {held} here; torch returned {_word(value)}"
 
 
 def _word(value: float) -> str:
     return "nan" if math.isnan(value) else repr(value)
 
 
-# ---- proofs, one call each
+# ---- proofs, one call each; ``precision`` is the type of the floats to be judged
 
 
 def prove_value(tape: Tape, output: int) -> Proof:
@@ -153,9 +157,9 @@ def prove_value(tape: Tape, output: int) -> Proof:
     return _prover(tape).value(output)
 
 
-def prove_gradient(tape: Tape, output: int, wrt: Sequence[int]) -> list[Proof]:
+def prove_gradient(tape: Tape, output: int, wrt: Sequence[int], precision: Precision = DOUBLE) -> list[Proof]:
     """The derivatives of an output with respect to variable nodes."""
-    return _prover(tape).gradient(output, wrt)
+    return _prover(tape, precision).gradient(output, wrt)
 
 
 def prove_jacobian(tape: Tape, outputs: Sequence[int], wrt: Sequence[int]) -> list[list[Proof]]:
@@ -163,14 +167,14 @@ def prove_jacobian(tape: Tape, outputs: Sequence[int], wrt: Sequence[int]) -> li
     return _prover(tape).jacobian(outputs, wrt)
 
 
-def prove_directional(tape: Tape, output: int, tangent: Mapping[int, int]) -> Proof:
+def prove_directional(tape: Tape, output: int, tangent: Mapping[int, int], precision: Precision = DOUBLE) -> Proof:
     """The derivative of an output along ``tangent`` (a constant node for each variable node)."""
-    return _prover(tape).directional(output, tangent)
+    return _prover(tape, precision).directional(output, tangent)
 
 
-def prove_hessian(tape: Tape, output: int, wrt: Sequence[int]) -> list[list[Proof]]:
+def prove_hessian(tape: Tape, output: int, wrt: Sequence[int], precision: Precision = DOUBLE) -> list[list[Proof]]:
     """The second derivatives of an output."""
-    return _prover(tape).hessian(output, wrt)
+    return _prover(tape, precision).hessian(output, wrt)
 
 
 def prove_hvp(tape: Tape, output: int, wrt: Sequence[int], tangent: Mapping[int, int]) -> list[Proof]:
@@ -182,9 +186,9 @@ def prove_hvp(tape: Tape, output: int, wrt: Sequence[int], tangent: Mapping[int,
 _latest: list[Prover] = []
 
 
-def _prover(tape: Tape) -> Prover:
-    if not _latest or not _latest[0].proves(tape):
-        _latest[:] = [Prover(tape)]
+def _prover(tape: Tape, precision: Precision = DOUBLE) -> Prover:
+    if not _latest or not _latest[0].proves(tape, precision):
+        _latest[:] = [Prover(tape, precision)]
     return _latest[0]
 
 

@@ -19,6 +19,7 @@ import jacli
 from jacli.cli import points as jacli_points
 from jacli.cli import run
 from jacli.errors import JacliError
+from jacli.stream import bulk
 from jacli.stream import source as stream_source
 
 ROOT = Path(__file__).parent.parent
@@ -335,6 +336,35 @@ def test_single_precision_is_judged_as_such() -> None:
     assert set(apart.status) == {"agree"}
     cancelling = jacli.at_points("(1 - cos(x))/x", [[1e-3]], "grad", dtype="float32")
     assert cancelling.status.tolist() == ["rounding"]
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "status", "words"),
+    [
+        ("exp(x)", 100.0, "rounding", "exp(x) is too large for single precision"),
+        ("1/x", 1e30, "agree", ""),  # no number of single precision is nearer than 0
+        ("x*1e40", 1.0, "rounding", "too large for single precision"),
+        ("abs(x - 16777217)", 2.0**24, "rounding", "single precision may take the other side"),
+        ("abs(x)", 1e-50, "kink", "the slope is -1 on the left and 1 on the right"),
+        ("exp(x)", 1e39, "undefined", "the point is beyond the range of single precision"),
+        ("x**3", 1 / 3, "agree", ""),
+        ("(1 + x)**2 - 2*x", 1e-9, "rounding", "no digit is right"),
+        ("log(1 + x) - x", 1e-5, "rounding", "rounding in single precision loses the others"),
+    ],
+)
+def test_single_precision_has_a_range_and_digits_of_its_own(text, x, status, words) -> None:
+    found = jacli.at_points(text, [[x]], "grad", dtype="float32", check="all")
+    assert found.status.tolist() == [status]
+    assert words in found.reasons.get(0, "")
+
+
+def test_what_rounding_of_single_precision_does_not_explain_is_an_alarm(monkeypatch) -> None:
+    truth = bulk.Autograd.__call__
+    monkeypatch.setattr(
+        bulk.Autograd, "__call__", lambda self, columns: [part * 1.001 for part in truth(self, columns)]
+    )
+    found = jacli.at_points("sin(x)*y", [[1.0, 2.0]], dtype="float32")
+    assert found.status.tolist() == ["disagree"]
 
 
 def test_cuda(ask) -> None:

@@ -26,7 +26,8 @@ from jacli.readings.adjoint import Link, dependents, links
 from jacli.readings.balls import ACCURACY, PRECISIONS, Balls, is_accurate
 from jacli.readings.exact import MOST_BITS, OPERATIONS, NoValueError, Number, UnsureError, ball, is_zero, shortened
 from jacli.readings.paths import Path
-from jacli.readings.rounding import CLEAR, LARGEST, NEGLIGIBLE, NORMAL, UNIT, Effect, Rounding, clear, is_double
+from jacli.readings.precision import DOUBLE, Precision
+from jacli.readings.rounding import CLEAR, NEGLIGIBLE, Effect, Rounding, clear, is_float
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,7 +46,9 @@ _SPREAD = 2
 #: What typed numbers do to a zero is taken for nothing where it is no more than this beside what operations do.
 _NOTHING = 1e-10
 
-#: Bits of numbers that doubles are taken to round.
+_LARGEST = DOUBLE.largest
+
+#: Bits of numbers that floats are taken to round.
 _LONG = 128
 
 #: What is tried before entries are left to the tape: the bits of balls, and of rationals that become balls. Long
@@ -144,7 +147,7 @@ def _plan(balls: Balls, paths: Mapping[int, Path], wrt: Collection[int]) -> _Pla
 
 def _settled(rounding: Rounding, plan: _Plan) -> dict[tuple[int, int], Settled]:
     """The entries of one block that can be settled."""
-    sweep = _swept(rounding.balls, plan) if plan.columns else None
+    sweep = _swept(rounding, plan) if plan.columns else None
     rounding.notice()
     if sweep is None or rounding.leaves(rounding.tape.needed(plan.factors())):
         return {}
@@ -163,16 +166,16 @@ def _settled(rounding: Rounding, plan: _Plan) -> dict[tuple[int, int], Settled]:
 # ---- the sweep in numbers
 
 
-def _swept(balls: Balls, plan: _Plan) -> _Sweep | None:
+def _swept(rounding: Rounding, plan: _Plan) -> _Sweep | None:
     """The reverse sweep of all rows, in numbers that settle all entries if any of those tried do."""
     sweep = None
     for precision, longest in _TRIED:
-        values = _values(balls, plan.factors(), precision)
+        values = _values(rounding.balls, plan.factors(), precision)
         if values is None:
             continue
         with ctx.workprec(precision):
             try:
-                sweep = _Sweep(plan, values, longest)
+                sweep = _Sweep(plan, values, longest, rounding.precision)
             except (NoValueError, UnsureError):
                 continue
         if all(is_accurate(bar, ACCURACY) for column in plan.columns for bar in sweep.bars[column]):
@@ -189,7 +192,7 @@ def _values(balls: Balls, nodes: Collection[int], precision: int) -> dict[int, N
 
 
 class _Sweep:
-    """The bars of every row as exact numbers, and the rounding of the operations that doubles would make them with.
+    """The bars of every row as exact numbers, and the rounding of the operations that floats would make them with.
 
     Attributes:
         bars: of the columns, a number a row.
@@ -198,12 +201,13 @@ class _Sweep:
         noise: by node, how far rounding moves its bar itself: the products and sums that it is made of.
         loudest: by node, the largest part of that, and the node whose derivative is to blame.
         shares: by node, how far rounding moves its bar divided by its divisor.
-        lost: the rows with a number beyond the range of doubles.
+        lost: the rows with a number beyond the range of the type.
     """
 
-    def __init__(self, plan: _Plan, values: Mapping[int, Number], longest: int) -> None:
+    def __init__(self, plan: _Plan, values: Mapping[int, Number], longest: int, precision: Precision) -> None:
         rows = len(plan.outputs)
         self.longest = longest
+        self.precision = precision
         self.values = {node: shortened(value, longest) for node, value in values.items()}
         self.factors = {node: clear(value) for node, value in values.items()}
         self.doubles: dict[int, _Array] = {}
@@ -253,16 +257,21 @@ class _Sweep:
         self.bars[arg] = sums = [_add(bar, term) for bar, term in zip(before, terms, strict=True)]
         size = self._sums[arg]
         self._sums[arg] = size + parts
-        self._note(node, arg, _error(sums, size + parts) * ((size != 0) & (parts != 0)))
+        self._note(node, arg, self._error(sums, size + parts) * ((size != 0) & (parts != 0)))
 
     def _rounded(self, numbers: Sequence[Number], sizes: _Array) -> _Array:
         """How far rounding moves new numbers."""
         self._watch(numbers, sizes)
-        return _error(numbers, sizes)
+        return self._error(numbers, sizes)
+
+    def _error(self, numbers: Sequence[Number], sizes: _Array) -> _Array:
+        """How far rounding moves numbers of these sizes: not at all where floats hold them."""
+        held = self.precision
+        return np.array([0.0 if _is_held(number, held) else held.unit for number in numbers]) * abs(sizes)
 
     def _watch(self, numbers: Sequence[Number], sizes: _Array) -> None:
-        """Note the rows where a number leaves the range of doubles."""
-        outside = (abs(sizes) > LARGEST) | (abs(sizes) < NORMAL)
+        """Note the rows where a number leaves the range of the type."""
+        outside = (abs(sizes) > self.precision.largest) | (abs(sizes) < self.precision.normal)
         if outside.any():
             self.lost |= outside & np.array([not ball(number).contains(0) for number in numbers])
 
@@ -276,14 +285,9 @@ class _Sweep:
         self.loudest[arg] = np.maximum(loudest, errors), np.where(errors > loudest, node, places)
 
 
-def _error(numbers: Sequence[Number], sizes: _Array) -> _Array:
-    """How far rounding moves numbers of these sizes: not at all where doubles hold them."""
-    return np.array([0.0 if _is_double(number) else UNIT for number in numbers]) * abs(sizes)
-
-
-def _is_double(number: Number) -> bool:
-    """Whether a double holds the number; of long ones that is not asked."""
-    return type(number) is fmpq and number.height_bits() <= _LONG and is_double(number)
+def _is_held(number: Number, precision: Precision) -> bool:
+    """Whether a float holds the number; of long ones that is not asked."""
+    return type(number) is fmpq and number.height_bits() <= _LONG and is_float(number, precision)
 
 
 _ZERO, _ONE = fmpq(0), fmpq(1)
@@ -353,13 +357,13 @@ class _Effects:
         if not math.isfinite(operations):
             return None
         node = self.columns[column]
-        doubt = float(self.unclear[row, column]) * UNIT
+        doubt = float(self.unclear[row, column]) * DOUBLE.unit
         if doubt > max(CLEAR * inputs, NEGLIGIBLE * abs(self.sweep.doubles[node][row])):
             nothing = inputs == 0 or max(inputs, doubt) <= _NOTHING * operations
             if not (nothing and is_zero(self.sweep.bars[node][row])):
                 return None
             inputs = 0.0  # as far as doubles can tell, and this forgives least
-        return Effect(min(inputs, LARGEST), min(operations, LARGEST), *self._worst(row, column))
+        return Effect(min(inputs, _LARGEST), min(operations, _LARGEST), *self._worst(row, column))
 
     def _worst(self, row: int, column: int) -> tuple[Span | None, str | None]:
         """The place to blame, and the characters there."""

@@ -43,7 +43,7 @@ _HALF = arb("0.5")
 
 
 def crossing(rounding: Rounding, path: Path) -> str | None:
-    """The first switch of a result that doubles may take the other way, in words."""
+    """The first switch of a result that floats may take the other way, in words."""
     balls = rounding.balls
     for node in path.nodes:
         op, args, _ = balls.tape.ops[node]
@@ -52,12 +52,13 @@ def crossing(rounding: Rounding, path: Path) -> str | None:
         quantity = args[0] if len(args) == 1 else terms.sub(balls.tape, *args)
         if _within_rounding(rounding, quantity, whole=op in ("floor", "ceil")):
             source = balls.tape.source(node) or "the program"
-            return f"{source} switches within rounding of this point, and doubles may take the other side"
+            held = rounding.precision.name
+            return f"{source} switches within rounding of this point, and {held} may take the other side"
     return None
 
 
 def _within_rounding(rounding: Rounding, quantity: int, *, whole: bool) -> bool:
-    """Doubles may have the quantity on the other side of 0, or of an integer."""
+    """Floats may have the quantity on the other side of 0, or of an integer."""
     value = rounding.balls.value(quantity)
     if not isinstance(value, Number):
         return False

@@ -1,8 +1,8 @@
-"""What rounding to doubles does to a number, to first order: one reverse sweep over everything it is made of.
+"""What rounding to floats does to a number, to first order: one reverse sweep over everything it is made of.
 
-Each operation's result is off by at most half a unit in the last place (2**-53 relative); its effect on the number
-is that error times the number's derivative with respect to the operation. A ball wide enough to hold all roundings
-would forgive far more, because it forgets that equal inputs carry equal errors.
+Each operation's result is off by at most half a unit in the last place (of doubles 2**-53 relative); its effect on the
+number is that error times the number's derivative with respect to the operation. A ball wide enough to hold all
+roundings would forgive far more, because it forgets that equal inputs carry equal errors.
 """
 
 from __future__ import annotations
@@ -16,16 +16,11 @@ from typing import Any, NamedTuple
 from flint import arb, ctx, fmpq
 
 from jacli.errors import Span
-from jacli.readings import terms
 from jacli.readings.adjoint import derivative
 from jacli.readings.balls import PRECISIONS, Balls, Unknown, branch, exact
 from jacli.readings.exact import NoValueError, Number, UnsureError, ball, compute, is_zero
+from jacli.readings.precision import DOUBLE, Precision
 from jacli.readings.tape import PRIMITIVES, Tape
-
-UNIT = 2.0**-53
-_SMALLEST = 2.0**-1074
-NORMAL = 2.0**-1022
-LARGEST = 1.7976931348623157e308
 
 #: Bits for slopes that become doubles.
 _PRECISION = 64
@@ -38,6 +33,7 @@ OPERATIONS_FACTOR = 16
 CLEAR = 0.01
 NEGLIGIBLE = 1e-13
 
+_LARGEST = DOUBLE.largest
 _TYPED = frozenset(("number", "pi", "E"))
 
 
@@ -48,9 +44,9 @@ class Effect:
     Attributes:
         inputs: the effect of rounding typed numbers.
         operations: the effect of rounding every operation.
-        worst: the place whose rounding matters most, or that leaves the range of doubles.
+        worst: the place whose rounding matters most, or that leaves the range of the type.
         source: the characters there.
-        leaves: ``overflow`` or ``underflow`` where an operation leaves the range of doubles.
+        leaves: ``overflow`` or ``underflow`` where an operation leaves the range of the type.
     """
 
     inputs: float = 0.0
@@ -73,14 +69,15 @@ _GRAVITY = (None, "underflow", "overflow")
 
 
 class Rounding:
-    """Effects of rounding on nodes of one tape."""
+    """Effects of rounding on nodes of one tape, to numbers of one type. Bounds themselves are doubles."""
 
-    def __init__(self, balls: Balls) -> None:
+    def __init__(self, balls: Balls, precision: Precision = DOUBLE) -> None:
         self.balls = balls
+        self.precision = precision
         self.tape: Tape = balls.tape
         self._floats: dict[int, float] = {}
         self._parts: dict[int, Part] = {}
-        self._outside: dict[int, str] = {}  # nodes that leave the range of doubles
+        self._outside: dict[int, str] = {}  # nodes that leave the range of the type
         self._scanned = 0
         self._found: set[int] = set()
         self._factored = 0
@@ -101,10 +98,10 @@ class Rounding:
         if leaves and source and worst not in set(path):  # the typed operation itself may well be small
             source = f"the derivative of {source}"
         span = None if worst is None else self.tape.spans[worst]
-        return Effect(min(inputs, LARGEST), min(operations, LARGEST), span, source, leaves)
+        return Effect(min(inputs, _LARGEST), min(operations, _LARGEST), span, source, leaves)
 
     def moves(self, node: int) -> float:
-        """How far a node's value in doubles may be from the truth; 0 where doubles hold everything that it needs."""
+        """How far a node's value may be from the truth; 0 where the type holds everything that it needs."""
         if not any(self._inexact(each) for each in self.tape.needed((node,))):
             return 0.0
         return OPERATIONS_FACTOR * self.effect(node).operations
@@ -118,14 +115,14 @@ class Rounding:
         return self._left
 
     def leaves(self, nodes: Sequence[int]) -> bool:
-        """Whether an operation among these leaves the range of doubles."""
+        """Whether an operation among these leaves the range of the type."""
         for node in nodes:
             if node not in self._parts:
                 self.part(node)
         return not self._outside.keys().isdisjoint(nodes)
 
     def _leaving(self, nodes: Sequence[int]) -> tuple[str | None, int | None]:
-        """The first operation whose value is too large for doubles, or else too small."""
+        """The first operation whose value is too large for the type, or else too small."""
         outside = [(self._outside[node], node) for node in nodes if node in self._outside] if self._outside else []
         large = [found for found in outside if found[0] == "overflow"]
         return next(iter(large or outside), (None, None))
@@ -166,7 +163,7 @@ class Rounding:
             size = off + 3 * abs(weight[here])
             for arg, slope in slopes:
                 doubt[arg] = doubt.get(arg, 0.0) + size * abs(slope)
-        return unclear * UNIT <= max(CLEAR * inputs, NEGLIGIBLE * abs(self._float(node)))
+        return unclear * DOUBLE.unit <= max(CLEAR * inputs, NEGLIGIBLE * abs(self._float(node)))
 
     def _kind(self, node: int) -> int:
         """A coordinate that is a double itself is to blame only where nothing else is."""
@@ -205,7 +202,7 @@ class Rounding:
             value = known(here)
             if isinstance(value, Number) and self._rounded(here):
                 size = abs(ball(value)) + self._lost(here)
-                shares[here] = (size * UNIT + _SMALLEST) * abs(factor)
+                shares[here] = (size * self.precision.unit + self.precision.smallest) * abs(factor)
             nearby += self._nearby.get(here, 0.0) * abs(factor)
             for arg, slope in self._exact_slopes(here, known):
                 weight[arg] = weight.get(arg, arb(0)) + factor * ball(slope)
@@ -226,19 +223,19 @@ class Rounding:
 
     def _inexact(self, node: int) -> bool:
         value = self._number(node)
-        return value is not None and not is_double(value)
+        return value is not None and not is_float(value, self.precision)
 
     def part(self, node: int) -> Part:
         """What a node adds to the effect on another."""
         found = self._parts.get(node)
         if found is None:
-            size = abs(self._float(node))
-            error = max((size + self._lost(node)) * UNIT, _SMALLEST) if self._rounded(node) else 0.0
+            size, held = abs(self._float(node)), self.precision
+            error = max((size + self._lost(node)) * held.unit, held.smallest) if self._rounded(node) else 0.0
             typed = error if error and self._typed(node) else 0.0
             found = self._parts[node] = Part(error, typed, self._nearby.get(node, 0.0), self._slopes(node))
-            if size > LARGEST:
+            if size > held.largest:
                 self._outside[node] = "overflow"
-            elif size < NORMAL and not is_zero(self._number(node) or _ZERO):
+            elif size < held.normal and not is_zero(self._number(node) or _ZERO):
                 self._outside[node] = "underflow"
         return found
 
@@ -256,16 +253,16 @@ class Rounding:
         changed: set[int] = set()
         for part in self.tape.factored[self._factored :]:
             size = max((abs(self._float(entry)) for entry in part.matrix), default=0.0)
-            error = size * UNIT * math.isqrt(len(part.matrix))
+            error = size * self.precision.unit * math.isqrt(len(part.matrix))
             self._nearby.update((entry, max(error, self._nearby.get(entry, 0.0))) for entry in part.matrix)
             changed.update(part.matrix)
         self._factored = len(self.tape.factored)
         return changed
 
     def _rounded(self, node: int) -> bool:
-        """Doubles do not hold the value. A coordinate counts too: library code rounds what it makes of it."""
+        """The type does not hold the value. A coordinate counts too: library code rounds what it makes of it."""
         value = self._number(node)
-        return value is not None and (self.tape.ops[node].op == "variable" or not is_double(value))
+        return value is not None and (self.tape.ops[node].op == "variable" or not is_float(value, self.precision))
 
     def _lost(self, node: int) -> float:
         """What library code adds to a number on the way, and takes off again, where it computes slopes."""
@@ -296,8 +293,7 @@ class Rounding:
         """A number as the user typed it, which is rounded before anything is computed (``1/3`` is an operation)."""
         op = self.tape.ops[node].op
         if op == "variable":
-            value = self._number(node)
-            return value is not None and not is_double(value)
+            return self._inexact(node)
         return op in _TYPED and self.tape.constant(node) not in self.tape.defined
 
     def _slopes(self, node: int) -> list[tuple[int, float]]:
@@ -326,8 +322,8 @@ class Loose(Rounding):
     the results are off one by one, though all that they do to the number may cancel.
     """
 
-    def __init__(self, balls: Balls) -> None:
-        super().__init__(balls)
+    def __init__(self, balls: Balls, precision: Precision = DOUBLE) -> None:
+        super().__init__(balls, precision)
         self._curved: set[int] = set()
 
     def bound(self, node: int, output: int) -> float:
@@ -343,7 +339,7 @@ class Loose(Rounding):
                 if extra:
                     self._nearby[each] = self._nearby.get(each, 0.0) + extra
                     self._parts.pop(each, None)
-        return min(self.effect(node).operations + self._through(output), LARGEST)
+        return min(self.effect(node).operations + self._through(output), _LARGEST)
 
     def _curve(self, node: int) -> float:
         """How far beyond its slopes an operation may move when its arguments are as far off as they may be."""
@@ -365,7 +361,7 @@ class Loose(Rounding):
 
     def _through(self, output: int) -> float:
         """What factored matrices do to the derivatives of ``output``, as if nothing cancelled between their results."""
-        order = self.tape.needed((output,))
+        order, unit = self.tape.needed((output,)), self.precision.unit
         total = 0.0
         for part in self.tape.factored:
             if set(part.results).isdisjoint(order) or len(order) * len(part.results) > _MOST_STEPS:
@@ -375,7 +371,7 @@ class Loose(Rounding):
             for result in part.results:
                 inside = self._weights(result, stop=set())
                 steepest = max((abs(w) for each, w in inside.items() if each != result), default=0.0)
-                total += abs(outside.get(result, 0.0)) * steepest * size * UNIT * len(part.matrix)
+                total += abs(outside.get(result, 0.0)) * steepest * size * unit * len(part.matrix)
         return total if math.isfinite(total) else 0.0
 
     def _weights(self, root: int, stop: Collection[int]) -> dict[int, float]:
@@ -444,9 +440,9 @@ def _evaluated(tape: Tape, root: int, given: Sequence[Any]) -> Number:
     return values[root]  # type: ignore[no-any-return]
 
 
-def is_double(value: Number) -> bool:
-    """Whether a double holds the number exactly."""
-    return type(value) is fmpq and terms.is_dyadic(int(value.p), int(value.q))
+def is_float(value: Number, precision: Precision) -> bool:
+    """Whether a float holds the number exactly."""
+    return type(value) is fmpq and precision.holds(int(value.p), int(value.q))
 
 
 def clear(number: Number) -> float:
@@ -471,4 +467,4 @@ def as_float(value: Number) -> float:
 
 def _finite(value: arb) -> float:
     """A bound as a double, the largest one when it is larger; an unknown one forgives nothing."""
-    return min(float(value.upper()), LARGEST) if value.is_finite() else 0.0
+    return min(float(value.upper()), _LARGEST) if value.is_finite() else 0.0

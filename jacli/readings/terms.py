@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from jacli.readings.precision import DOUBLE
 from jacli.readings.tape import Tape
 
 
@@ -19,15 +20,7 @@ def number(tape: Tape, node: int) -> Fraction | int | None:
 
 def is_double(value: Fraction | int) -> bool:
     """Whether a double holds the number exactly (as far as it lies within their range)."""
-    return is_dyadic(value.numerator, value.denominator)
-
-
-def is_dyadic(top: int, bottom: int) -> bool:
-    """The same of a quotient in lowest terms."""
-    return not bottom & (bottom - 1) and top.bit_length() - (top & -top).bit_length() < _MANTISSA
-
-
-_MANTISSA = 53
+    return DOUBLE.holds(value.numerator, value.denominator)
 
 
 def _folded(tape: Tape, result: Fraction | int, *parts: Fraction | int) -> int | None:

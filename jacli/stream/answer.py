@@ -23,7 +23,6 @@ class Answer:
         status: (points,), positions in ``POINT_STATUSES``.
         gap: (points,), the largest relative difference between the two readings; nan where unknown.
         suspects: the points, by row, that are to be settled one by one.
-        bounds: (points, derivative entries), what the rounding of the type may explain; None in double precision.
         reasons: by row, why a settled point does not plainly agree.
     """
 
@@ -32,7 +31,6 @@ class Answer:
     status: Any
     gap: Any
     suspects: Sequence[int] = ()
-    bounds: Any = None
     reasons: dict[int, str] = field(default_factory=dict)
 
 
@@ -42,8 +40,6 @@ def merged(count: int, parts: Sequence[tuple[Any, Answer]]) -> Answer:
 
     def gathered(name: str) -> Any:
         first = getattr(parts[0][1], name)
-        if first is None:
-            return None
         whole = np.empty((*first.shape[1:], count), first.dtype).T  # a column lies together, as in the parts
         for rows, part in parts:
             whole[rows] = getattr(part, name)
@@ -55,5 +51,4 @@ def merged(count: int, parts: Sequence[tuple[Any, Answer]]) -> Answer:
         gathered("status"),
         gathered("gap"),
         sorted(int(rows[row]) for rows, part in parts for row in part.suspects),
-        gathered("bounds"),
     )

@@ -135,7 +135,6 @@ class Bulk:
             np.where(_by_point(found.agrees), np.uint8(AGREE), np.uint8(ROUNDING)),
             _by_point(found.gap),
             range(count) if self.check == "all" else np.flatnonzero(_by_point(~found.sure)).tolist(),
-            None if found.bounds is None else _by_point(found.bounds),
         )
 
     def _compared(self, columns: Any, values: Any, entries: Any, route: Route) -> Comparison:

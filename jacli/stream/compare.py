@@ -33,13 +33,11 @@ class Comparison:
         sure: they agree, or rounding in single precision explains the difference, and the formulas keep enough digits.
         agrees: they agree.
         gap: the largest relative difference.
-        bounds: (entries, points) in single precision: what its rounding may explain.
     """
 
     sure: Any
     agrees: Any
     gap: Any
-    bounds: Any = None
 
 
 def compare(entries: Any, formulas: Mapping[int, tuple[Any, Any]], rtol: float, atol: float) -> Comparison:
@@ -59,7 +57,6 @@ def compare(entries: Any, formulas: Mapping[int, tuple[Any, Any]], rtol: float, 
     shape, device = entries.shape[1:], entries.device
     excess, gap = block(2, shape, device).zero_()
     off, size, spare = block(3, shape, device)  # written again and again: memory that is at hand
-    bounds = block(len(entries), shape, device).zero_() if single else None
     agrees = t.ones_like(excess, dtype=t.bool)
     for place, entry in enumerate(entries):
         if place not in formulas:
@@ -70,12 +67,11 @@ def compare(entries: Any, formulas: Mapping[int, tuple[Any, Any]], rtol: float, 
         t.abs(formula, out=size)
         t.maximum(gap, t.div(off, t.clamp(size, min=_TINY, out=spare), out=spare), out=gap)
         loss = t.sub(moved, formula, out=spare).abs_()  # enlarged, what rounding may do to the formula
-        if bounds is None:
-            beyond = t.add(off, loss, alpha=_ONE, out=loss).sub_(size, alpha=rtol / 2)
-        else:
-            explained = t.mul(loss, _ONE * _SINGLE, out=bounds[place])
+        if single:
             allowed = size * rtol + atol
             agrees &= off <= allowed
-            beyond = t.maximum(off - t.maximum(allowed, explained), loss * _ONE - allowed / 2)
+            beyond = t.maximum(off - t.maximum(allowed, loss * (_ONE * _SINGLE)), loss * _ONE - allowed / 2)
+        else:
+            beyond = t.add(off, loss, alpha=_ONE, out=loss).sub_(size, alpha=rtol / 2)
         t.maximum(excess, beyond, out=excess)
-    return Comparison(excess <= (0 if single else atol), agrees, gap, bounds)
+    return Comparison(excess <= (0 if single else atol), agrees, gap)

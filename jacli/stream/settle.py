@@ -12,6 +12,7 @@ from jacli.errors import JacliError
 from jacli.problem import Problem
 from jacli.problem import Variable as Bound
 from jacli.readings.lowering import Lowered
+from jacli.readings.precision import DOUBLE, SINGLE, Precision
 from jacli.readings.tape import Tape
 from jacli.result import STATUSES
 from jacli.stream.answer import POINT_STATUSES, Answer
@@ -32,19 +33,19 @@ class Settler:
     Args:
         task: what to compute.
         decimals: the numbers were typed: 0.1 is one tenth, and not the double next to it.
-        single: the floats to judge are of single precision.
+        single: the floats to judge are of single precision, and so is the point then, whatever was typed.
     """
 
     def __init__(self, task: Task, *, decimals: bool, single: bool) -> None:
         self.task = task
-        self.decimals = decimals
+        self.decimals = decimals and not single
         self.single = single
         self._kept: dict[tuple[float, ...], Proofs | str] = {}
 
     def __call__(self, points: Any, answer: Answer) -> None:
         """Replace what ``answer`` says about its suspects by what is proved about them."""
         for row in answer.suspects:
-            numbers = tuple(points[row].tolist())
+            numbers = _single(points[row]) if self.single else tuple(points[row].tolist())
             proofs = self._proofs(numbers)
             if isinstance(proofs, str):
                 answer.status[row] = POINT_STATUSES.index("undefined")
@@ -56,8 +57,8 @@ class Settler:
         values = answer.entries[row].tolist()
         if not self.single and not all(map(math.isfinite, values)):
             values = answer.entries[row] = self._alone(numbers)
-        bounds = answer.bounds[row].tolist() if self.single else [0.0] * len(values)
-        judged = [self._judge(*each) for each in zip(values, proofs, bounds, strict=True)]
+        rtol = max(self.task.rtol, SINGLE_RTOL) if self.single else self.task.rtol
+        judged = [verify.judge(*each, rtol, self.task.atol) for each in zip(values, proofs, strict=True)]
         answer.gap[row] = max(map(_gap, values, proofs), default=0.0)
         if not judged:
             return
@@ -67,24 +68,22 @@ class Settler:
         if status != "agree":
             answer.reasons[row] = f"{self.task.entries[worst]}: {reason or status}"
 
-    def _judge(self, value: float, proof: verify.Proof, bound: float) -> tuple[str, str | None]:
-        """A float's status and the reason; in single precision ``bound`` is what rounding explains."""
-        rtol = max(self.task.rtol, SINGLE_RTOL) if self.single else self.task.rtol
-        status, reason = verify.judge(value, proof, rtol, self.task.atol)
-        if self.single and status == "disagree" and proof.exact and abs(value - float(proof.exact)) <= bound:
-            return "rounding", "single precision loses the other digits"
-        return status, reason
-
     def _proofs(self, numbers: tuple[float, ...]) -> Proofs | str:
         """The proof of every entry, or why there is none."""
         if numbers not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             try:
-                self._kept[numbers] = list(prove(self.task, bound(self.task, numbers, decimals=self.decimals)))
+                self._kept[numbers] = list(self._proved(numbers))
             except JacliError as error:
                 self._kept[numbers] = error.message
         return self._kept[numbers]
+
+    def _proved(self, numbers: tuple[float, ...]) -> Iterator[verify.Proof]:
+        if not all(map(math.isfinite, numbers)):
+            raise JacliError("the point is beyond the range of single precision (about 3.4e38)")
+        problem = bound(self.task, numbers, decimals=self.decimals)
+        return prove(self.task, problem, SINGLE if self.single else DOUBLE)
 
     def _alone(self, numbers: tuple[float, ...]) -> list[float]:
         """Torch's derivative at one point, where dead branches cannot spoil it as the one-point commands know how."""
@@ -97,6 +96,14 @@ class Settler:
         function: Any = getattr(calculus, self.task.command)
         result = function(problem, tolerance) if given is None else function(problem, given, tolerance)
         return [entry.value for line in result.block(self.task.command).rows for entry in line]
+
+
+def _single(point: Any) -> tuple[float, ...]:
+    """The numbers of single precision that are nearest to a point's; infinite where they are beyond its range."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return tuple(point.astype(np.float32).tolist())
 
 
 def bound(task: Task, numbers: Sequence[float], *, decimals: bool) -> Problem:
@@ -115,32 +122,32 @@ def bound(task: Task, numbers: Sequence[float], *, decimals: bool) -> Problem:
     return Problem(task.program, task.shapes, wrt, fixed, lowered, ())
 
 
-def prove(task: Task, problem: Problem) -> Iterator[verify.Proof]:
-    """The proof of every entry of the derivative, in order."""
+def prove(task: Task, problem: Problem, precision: Precision = DOUBLE) -> Iterator[verify.Proof]:
+    """The proof of every entry of the derivative, in order, beside floats of a type."""
     assert problem.lowered is not None
     tape, columns = problem.lowered.tape, task.column_nodes
     if task.command == "hessian":
-        for row in verify.prove_hessian(tape, task.output_nodes[0], columns):
+        for row in verify.prove_hessian(tape, task.output_nodes[0], columns, precision):
             yield from (proof or _ZERO for proof in row)
     elif task.command == "vjp":
-        yield from _gradient(tape, weighted(task, tape, task.output_nodes), columns)
+        yield from _gradient(tape, weighted(task, tape, task.output_nodes), columns, precision)
     elif task.command == "jvp":
         assert task.tangent is not None
         steps = dict(zip(columns, task.tangent.nodes(tape), strict=True))
         for node in task.output_nodes:
             needed = set(tape.needed([node]))
             along = {column: steps[column] for column in columns if column in needed}
-            yield verify.prove_directional(tape, node, along) if along else _ZERO
+            yield verify.prove_directional(tape, node, along, precision) if along else _ZERO
     else:
         for node in task.output_nodes:
-            yield from _gradient(tape, node, columns)
+            yield from _gradient(tape, node, columns, precision)
 
 
-def _gradient(tape: Tape, node: int, columns: Sequence[int]) -> list[verify.Proof]:
+def _gradient(tape: Tape, node: int, columns: Sequence[int], precision: Precision) -> list[verify.Proof]:
     """A row's proofs; what the program cannot depend on is zero."""
     needed = set(tape.needed([node]))
     reached = [column for column in columns if column in needed]
-    found = dict(zip(reached, verify.prove_gradient(tape, node, reached), strict=True)) if reached else {}
+    found = dict(zip(reached, verify.prove_gradient(tape, node, reached, precision), strict=True)) if reached else {}
     return [found.get(column, _ZERO) for column in columns]
 
 
