@@ -278,10 +278,11 @@ def _with_points(point: Point) -> str:
 
 
 def _only_indexed(program: Program, name: str) -> bool:
-    """Whether every use of a variable is ``name[…]``, so that plain values are its entries."""
+    """Whether every use of a variable is ``name[…]`` or its length, so that plain values are its entries."""
     node = program.variables.get(name)
     uses = [other for other in program.nodes if node in other.args]
-    return node is not None and node not in program.outputs and bool(uses) and all(use.op == "index" for use in uses)
+    indexed = bool(uses) and all(use.op in ("index", "gather", "len") for use in uses)
+    return node is not None and node not in program.outputs and indexed
 
 
 def _vector(items: Sequence[Item]) -> Data | Program:
@@ -304,7 +305,8 @@ def shape_of(value: Data | Program) -> tuple[int, ...]:
     """The shape of a constant. Raises JacliError when it is too large."""
     shape = value.shape if isinstance(value, Data) else infer(value, {})[value.outputs[0]]
     if math.prod(shape) > MOST_ENTRIES:
-        raise JacliError(f"an array of {words(shape)} is too large for one variable", kind="limit")
+        message = f"{words(shape)} is too large for one variable: at most {MOST_ENTRIES:,} entries"
+        raise JacliError(message, kind="limit")
     return shape
 
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jacli
 from jacli.errors import JacliError
 from jacli.functions import TABLE
 from jacli.language.parser import MOST_NESTED, exact, read
+from jacli.language.shapes import infer
 from jacli.language.syntax import natural_key
 
 #: Each text with itself fully bracketed, or written another way: both must be the same program.
@@ -147,6 +149,37 @@ def test_refused_with_the_place(text: str, said: str) -> None:
     assert said in caught.value.message
     span = caught.value.span
     assert span is None or 0 <= span.start <= span.stop <= len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ones(10**9)",
+        "ones(10**8), ones(10**8), ones(10**8)",
+        "reshape(x, 1, 1000) + ones(10**6, 1)",
+        "reshape(x, 1000, 1) @ ones(1, 10**6)",
+        "outer(ones(10**5), ones(10**5))",
+        "{i for i in 0:1000000000000}",
+        "{x[Mod(i + j, 1000)] for i in 0:100000, j in 0:100000}",
+    ],
+)
+def test_arrays_too_large_are_refused_before_they_are_made(text: str) -> None:
+    with pytest.raises(JacliError, match="is too large: the arrays of a program may have") as caught:
+        infer(read(text), {"x": (1000,)})
+    assert caught.value.kind == "limit"
+
+
+@pytest.mark.parametrize(
+    "index", ["i*4611686018427387904*4", "i + 10000000000000000000", "Mod(i, 10000000000000000000)"]
+)
+def test_indices_do_not_wrap_around(index: str) -> None:
+    with pytest.raises(JacliError, match=r"whole numbers up to 2\*\*62"):
+        infer(read(f"{{x[{index}] for i in 0:3}}"), {"x": (3,)})
+
+
+def test_a_long_text_without_a_word_is_refused() -> None:
+    with pytest.raises(JacliError, match="nested too deeply"):
+        jacli.grad("[" * 60_000, 1)
 
 
 def test_nesting_up_to_the_limit_is_read() -> None:

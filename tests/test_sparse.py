@@ -196,7 +196,8 @@ def test_entries_of_arrays() -> None:
     result = sparse(text, at)
     assert len(result.system.families) == 1
     assert (result.to_coo().toarray() == dense(text, at)).all()
-    assert (sparse("x[0]**2 + x[1], x[1]**2 + x[2], x[2]", "1,2,3").to_coo().toarray()[0] == [2, 1, 0]).all()
+    for text in ("x[0]**2 + x[1], x[1]**2 + x[2], x[2]", "{x[i]**2 + x[i+1] for i in 0:len(x)-1}"):
+        assert (sparse(text, "1,2,3").to_coo().toarray()[0] == [2, 1, 0]).all()  # plain values are its entries
 
 
 def test_choices_and_kinks() -> None:

@@ -6,10 +6,14 @@ is an array of integers, with broadcasting.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from jacli.language.syntax import Node
+
+#: The greatest whole number that is counted with: its sums are still exact in 64 bits.
+MOST_COUNTED = 2**62
 
 #: What can be counted with, beside numbers, counters and ``len``.
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -36,7 +40,7 @@ def counts(nodes: Sequence[Node], index: int, shape: Callable[[int], tuple[int, 
     if node.op == "number":
         if node.value.denominator != 1:
             raise ValueError(f"{node.value} is not a whole number")
-        return int(node.value)
+        return _within(int(node.value))
     if node.op == "len":
         sizes = shape(node.args[0])
         axis = node.value[0] if node.value else 0
@@ -50,7 +54,22 @@ def counts(nodes: Sequence[Node], index: int, shape: Callable[[int], tuple[int, 
     args = [counts(nodes, arg, shape) for arg in node.args]
     if node.op == "Mod" and _is_zero(args[1]):
         raise ValueError("Mod by zero")
-    return _OPERATIONS[node.op](*args)
+    if node.op == "mul":
+        _within(math.prod(max(map(abs, _extremes(arg))) for arg in args))
+    result = _OPERATIONS[node.op](*args)
+    _within(*_extremes(result))
+    return result
+
+
+def _extremes(value: Any) -> tuple[int, int]:
+    return (int(value.min()), int(value.max())) if hasattr(value, "min") else (value, value)
+
+
+def _within(*numbers: int) -> int:
+    """The last of the numbers. Raises ValueError where 64 bits could not count with them."""
+    if max(map(abs, numbers)) > MOST_COUNTED:
+        raise ValueError("bounds and indices in { } are whole numbers up to 2**62")
+    return numbers[-1]
 
 
 def _is_zero(value: Any) -> bool:
@@ -60,11 +79,17 @@ def _is_zero(value: Any) -> bool:
 def _counted(nodes: Sequence[Node], node: Node, shape: Callable[[int], tuple[int, ...]]) -> Any:
     import numpy as np
 
-    name, axis, rank = node.value
+    start, stop = bounds(nodes, node, shape)
+    return np.arange(start, stop).reshape(counter_shape(nodes, node, shape))
+
+
+def counter_shape(nodes: Sequence[Node], node: Node, shape: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
+    """The axis of a counter among those of its family. Raises ValueError where its range is empty."""
+    name, axis, rank = node.value[0], int(node.value[1]), int(node.value[2])
     start, stop = bounds(nodes, node, shape)
     if stop <= start:
         raise ValueError(f"{name} takes no value: its range {start}:{stop} is empty")
-    return np.arange(start, stop).reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
+    return (1,) * axis + (stop - start,) + (1,) * (rank - axis - 1)
 
 
 def bounds(nodes: Sequence[Node], node: Node, shape: Callable[[int], tuple[int, ...]]) -> tuple[int, int]:
@@ -83,7 +108,7 @@ def gathered(nodes: Sequence[Node], node: Node, shape: Callable[[int], tuple[int
         raise ValueError(f"{what}; {len(node.args) - 1} given")
     found = tuple(counts(nodes, arg, shape) for arg in node.args[1:])
     for axis, (index, size) in enumerate(zip(found, sizes, strict=True)):
-        least, most = (int(index.min()), int(index.max())) if hasattr(index, "min") else (index, index)
+        least, most = _extremes(index)
         if least < 0 or most >= size:
             place = f" of axis {axis}" if len(sizes) > 1 else ""
             raise ValueError(f"the index{place} runs from {least} to {most}, but entries count from 0 to {size - 1}")

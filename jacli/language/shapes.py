@@ -14,6 +14,9 @@ from jacli.language.syntax import Node, Program
 #: What families are made of.
 COUNTED = frozenset(("counter", "gather", "family"))
 
+#: Entries of all arrays of a program together, whatever their values: 2 GB of doubles.
+MOST_HELD = 250_000_000
+
 _PLAIN = frozenset(("number", "pi", "E", "true", "false"))
 
 
@@ -21,11 +24,12 @@ def infer(program: Program, variables: Mapping[str, Shape]) -> list[Shape]:
     """The shape of every node of ``program``.
 
     Raises:
-        JacliError: where shapes do not fit, naming them and the place.
+        JacliError: where shapes do not fit, naming them and the place, or where the arrays are too large to be held.
     """
     if not any(variables.values()) and not any(node.op == "counter" or _makes_arrays(node) for node in program.nodes):
         return [()] * len(program.nodes)
     shapes: list[Shape] = []
+    held = 0
     for node in program.nodes:
         try:
             if node.op in COUNTED:
@@ -34,7 +38,15 @@ def infer(program: Program, variables: Mapping[str, Shape]) -> list[Shape]:
                 shapes.append(_shape(node, [shapes[arg] for arg in node.args], variables))
         except ValueError as error:
             raise JacliError(str(error), node.span, text=program.text, kind="shape") from None
+        held += math.prod(shapes[-1])
+        if held > MOST_HELD:
+            raise _too_large(program, node, shapes[-1])
     return shapes
+
+
+def _too_large(program: Program, node: Node, shape: Shape) -> JacliError:
+    most = f"the arrays of a program may have {MOST_HELD:,} entries together"
+    return JacliError(f"{words(shape)} is too large: {most}", node.span, text=program.text, kind="limit")
 
 
 def _makes_arrays(node: Node) -> bool:
@@ -57,29 +69,23 @@ def _shape(node: Node, shapes: list[Shape], variables: Mapping[str, Shape]) -> S
         return some(shapes[0])[:0]
     row = ROWS.get(node.op)
     if row is not None and row.shape is not None:
-        result = row.shape(*shapes, *node.value)
-        if math.prod(result) > 10**9:
-            raise ValueError(f"an array of {words(result)} is too large")
+        result: Shape = row.shape(*shapes, *node.value)
         return result
     return broadcast(*shapes)
 
 
 def _counted(program: Program, index: int, shapes: list[Shape]) -> Shape:
     """Counters have an axis each; what is made of them broadcasts."""
-    from jacli.language.counting import counts, gathered
+    from jacli.language.counting import counter_shape, gathered
 
     node = program.nodes[index]
     if node.op == "counter":
-        size: Shape = counts(program.nodes, index, shapes.__getitem__).shape
-        return size
+        return counter_shape(program.nodes, node, shapes.__getitem__)
     if node.op == "gather":
         found = gathered(program.nodes, node, shapes.__getitem__)
         return broadcast(*(getattr(place, "shape", ()) for place in found))
     _check_body(program, node.args[0], shapes)
-    full = broadcast(*(shapes[arg] for arg in node.args[1:]))
-    if math.prod(full) > 10**9:
-        raise ValueError(f"an array of {words(full)} is too large")
-    return full
+    return broadcast(*(shapes[arg] for arg in node.args[1:]))
 
 
 def _check_body(program: Program, body: int, shapes: list[Shape]) -> None:

@@ -69,10 +69,10 @@ class Equations:
     def __init__(self, scan: Scan, bound: Collection[str]) -> None:
         self.scan = scan
         self.bound = frozenset(bound)
-        self._numeric = np.array([word[0] in "0123456789." for word in scan.words])
+        self._numeric = np.array([word[0] in "0123456789." for word in scan.words], bool)
         defined = {statement.name for statement in scan.definitions}
         special = (_SPECIAL - self.bound) | defined
-        self._special = np.array([word in special for word in scan.words])
+        self._special = np.array([word in special for word in scan.words], bool)
         self._prefix = "".join(scan.text[start:stop] + ";" for _, start, stop in scan.definitions)
         self._check_numbers()
 
