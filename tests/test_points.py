@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -21,6 +22,8 @@ from jacli.cli import run
 from jacli.errors import JacliError
 from jacli.stream import bulk
 from jacli.stream import source as stream_source
+from jacli.stream.documents import Documents
+from jacli.stream.source import Feed
 
 ROOT = Path(__file__).parent.parent
 JACLI = [sys.executable, "-m", "jacli"]
@@ -233,6 +236,42 @@ def test_what_is_wrong_with_a_line(ask, name, line, words) -> None:
     first = ask(line + b"\n" + good, "grad", "x*y", "--format", "csv", name=name)
     assert words in first.err
     assert first.status == (2 if "JSON" in words else 1)
+
+
+ODD_DOCUMENTS = [
+    *(
+        f'{{"x": {cell}, "y": 2}}'
+        for cell in ("true", "null", '"2"', '"2*2"', "[2]", "{}", "1e999", "9" * 400, "-0", "01")
+    ),
+    *(f"[{cell}, 2]" for cell in ("true", "null", '"2"', '"2*2"', "[2]", "{}", "1e999", "9" * 400, "-0", "01")),
+    *("[1, 2, 3]", "[1]", "[]", "{}", '{"y": 2}', '{"x": 1, "y": 2, "z": [}]}', '{"x": 1, "y": 2, "z": "}{"}', "3"),
+    *(
+        "[1, 2],[3, 4]",
+        "[1\n2]",
+        "[1,\n2]",
+        '{"x": 1\n"y": 2}',
+        '{"x": 1, "z": "\n", "y": 2}',
+        "",
+        " ",
+        "[1, 2] [3, 4]",
+    ),
+    *('{"x": 1, "y": 2, "x": 5}', "[1, 2]\r", '{"y": 2, "x": 1}', "[1,2", "1,2]", "\x00", "]["),
+]
+
+
+@pytest.mark.parametrize("good", ['{"x": 1, "y": 2}', "[1, 2]"])
+@pytest.mark.parametrize("odd", ODD_DOCUMENTS)
+def test_documents_read_at_once_are_those_read_one_by_one(good, odd, monkeypatch) -> None:
+    def read(*lines: str) -> list:
+        data = "".join(line + "\n" for line in lines).encode()
+        (rows,) = Documents(Feed(io.BytesIO(data), len(data)), "p.jsonl").read((0, 1))
+        return [rows.lines.tolist(), repr(rows.numbers.tolist()), rows.bad]
+
+    assert read(good, good) == [[1, 2], "[[1.0, 2.0], [1.0, 2.0]]", ()]
+    texts = [(good, odd, good), (good, odd), (good, odd, "")]
+    at_once = [read(*text) for text in texts]
+    monkeypatch.setattr(Documents, "_at_once", lambda *_: None)
+    assert at_once == [read(*text) for text in texts]
 
 
 @pytest.mark.parametrize("width", [0, 2])
