@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from jacli.errors import JacliError
-from jacli.functions import ROWS
+from jacli.functions import ROWS, lookup
 from jacli.functions.arrays import words
 from jacli.language.parser import read
 from jacli.language.points import Data, Item, Point, read_names, read_point
@@ -231,8 +231,7 @@ def _check_all_named(program: Program, names: Sequence[str], where: str) -> None
         return
     node = program.nodes[program.variables[missing[0]]]
     hint = f"add {missing[0]}=…" if where == "the point" else f"add {missing[0]} to {where}"
-    if missing[0] == "e":
-        hint = "Euler's number is written E or exp(…)"
+    hint = f"{_meant(missing[0])}; otherwise {hint}" if _meant(missing[0]) else hint
     lacking = _listed(missing)
     verb = "has" if len(missing) == 1 else "have"
     raise JacliError(f"{lacking} {verb} no value in {where}", node.span, hint, text=program.text, kind="point")
@@ -245,17 +244,29 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
+def _meant(name: str) -> str | None:
+    """What else a variable without a value may have been meant for."""
+    if name == "e":
+        return "Euler's number is written E or exp(…)"
+    return f"the function is called: {name}(…)" if lookup(name) else None
+
+
 def _wrong_count(program: Program, names: Sequence[str], point: Point) -> JacliError:
     given = len(point.items)
+    lacking = given - len(names)
     variables = f"{len(names)} variable{'s' * (len(names) != 1)}" + (f" ({_listed(names)})" if names else "")
     hints = []
-    if "e" in names:
-        hints.append("Euler's number is written E or exp(…)")
+    hints += [meant for name in names[:100] if (meant := _meant(name)) and given < len(names)][:1]
     constants = [op for op in ("E", "pi") if any(node.op == op for node in program.nodes)]
     if given > len(names) and constants:
         hints.append("; ".join(_CONSTANT_HINTS[op] for op in constants))
     elif given == 2 * len(names) and all(isinstance(i.value, Data) and i.value.shape == () for i in point.items):
         hints.append(f"decimals take a point: {_with_points(point)}")
+    hints += [f"{name} is one name, and {'*'.join(name)} a product" for name in names if 1 < len(name) == lacking + 1][
+        :1
+    ]
+    if len(names) > 1 == given and shape_of(point.items[0].value) == (len(names),):
+        hints.append("the values of several variables need no brackets")
     if len(names) == 1 and given > 1:
         hints.append(f"for an array type {names[0]}=[…]")
     if len(names) > 1 or given < len(names):

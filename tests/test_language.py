@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jacli
-from jacli.errors import JacliError
+from jacli.errors import JacliError, Span
 from jacli.functions import TABLE
 from jacli.language.parser import MOST_NESTED, exact, read
+from jacli.language.points import read_point
 from jacli.language.shapes import infer
 from jacli.language.syntax import natural_key
 
@@ -131,6 +132,8 @@ REFUSED = [
     ("\\frac{1}{x}", "'\\\\' in column 1"),
     ("∞", "'∞' in column 1"),
     ("x \x00", "U+0000"),
+    ("x + 1.2(3)", "may be a product or an uncertainty"),
+    ("[x; y]", "'[' is not closed before ';'"),
     ("x \udcff", "not valid UTF-8"),
     ("(" * 10_000 + "x" + ")" * 10_000, "nested too deeply"),
     ("-" * 10_000 + "x", "nested too deeply"),
@@ -185,6 +188,90 @@ def test_a_long_text_without_a_word_is_refused() -> None:
 def test_nesting_up_to_the_limit_is_read() -> None:
     depth = MOST_NESTED - 5
     assert len(read("sin(" * depth + "x" + ")" * depth).nodes) == depth + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("sin^2(x)", "type sin(x)^2"),
+        ("sin²(x)", "type sin(…)²"),
+        ("sin^-1(x)", "the inverse of sin is asin"),
+        ("1 + sin x", "type sin(x)"),
+        ("x^2(y + 1)", "for a product type *"),
+        ("np.sin(x)", "without a module: sin"),
+        ("torch.nn.functional.relu(x)", "without a module: relu"),
+        ("x.sum()", "as a function: sum(…)"),
+        ("x.^2", "entry by entry: type ^"),
+        ("d/dx sin(x)", "type the expression alone"),
+        ("d^2/dx^2 sin(x)", "type the expression alone"),
+        ("∂f/∂x", "type the expression alone"),
+        ("diff(x^2, x)", "type the expression alone"),
+        ("f(x, y) = x*y", "type f = …; f"),
+        ("dS/dt = -beta*S*I", "or name it: dS = …; dS"),
+        ("x' + y", "type dx"),
+        ("x_{12}^2", "type x_12"),
+        ("e^{-x}", "type ^(-x)"),
+        (r"\frac{x}{2}", "as (a)/(b)"),
+        (r"\alpha*x", "type alpha without the backslash"),
+        ("lambda x: x^2", "names need no declaration"),
+        ("x -> x^2", "names need no declaration"),
+        ("x := 2; x", "type x = …"),
+        ("x += 2", "another name"),
+        ("if(x > 0, x, -x)", "type where(condition, a, b)"),
+        ("[x; y]", "rows are typed [[a, b], [c, d]]"),
+        ("[1 2]", "separated by commas"),
+        ("1.2345(67)*x", "a value is typed alone: 1.2345"),
+        ("x（1）", "type ("),
+        ("x.y", "attribute access"),
+    ],
+)
+def test_other_notations_are_refused_with_what_to_type(text: str, instead: str) -> None:
+    error = refusal(text)
+    assert error is not None
+    assert instead in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("2 3", "separated by commas", "type 2,3"),
+        ("x=2 y=3", "separated by commas", "type x=2,y=3"),
+        ("x: 2, y: 3", "joined by =", "type x=2"),
+        ("x==2", "joined by =", "type x=2"),
+        ("(2, 3)", "group one value", "type 2, 3"),
+        ("x=(2, 3)", "group one value", "type x=[2, 3]"),
+        ("x[0]=2", "x[0] is not a variable name", "x=[…]"),
+        ("2, 1.5±0.1", "'±' in column 7", "without its uncertainty"),
+        ("1;\n 'a'", "in column 2", "quoted strings"),
+    ],
+)
+def test_points_in_other_notations_are_refused_with_what_to_type(text: str, said: str, hint: str) -> None:
+    with pytest.raises(JacliError) as caught:
+        read_point(text)
+    assert said in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert caught.value.text == text
+
+
+def test_a_number_beyond_doubles_is_shown_where_it_stands() -> None:
+    with pytest.raises(JacliError) as caught:
+        read_point("2,1e400")
+    assert caught.value.span == Span(2, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "hint"),
+    [
+        ("xy + z", "1,2,3", "xy is one name, and x*y a product"),
+        ("exp -x", "1", "the function is called: exp(…)"),
+        ("exp -x", "x=1", "the function is called: exp(…)"),
+        ("x*y", "[2,3]", "need no brackets"),
+    ],
+)
+def test_counts_that_do_not_fit_say_why(text: str, at: str, hint: str) -> None:
+    with pytest.raises(JacliError) as caught:
+        jacli.grad(text, at)
+    assert hint in (caught.value.hint or "")
 
 
 def test_did_you_mean_comes_from_the_table() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from jacli.errors import JacliError, Span
 from jacli.functions import Function, lookup, suggest
+from jacli.language.habits import hint_for
 from jacli.language.syntax import Node, Program, natural_key
 from jacli.language.tokens import Token, tokenize
 from jacli.recursion import deep
@@ -55,6 +56,8 @@ def read(text: str, bound: Collection[str] = (), *, internal: bool = False) -> P
         with deep(20 * MOST_NESTED):
             return _Parser(text, bound, internal).program()
     except JacliError as error:
+        if error.span is not None and error.kind in ("syntax", "name"):
+            error.hint = hint_for(text, error.span) or error.hint
         raise error.located_in(text) from None
 
 
@@ -99,6 +102,9 @@ class _Parser:
             )
         if self.token.kind == "end":
             raise JacliError(f"{opened.text!r} is never closed", opened.span, f"add {kind!r}", kind="syntax")
+        if self.token.kind == ";":
+            hint = "rows are typed [[a, b], [c, d]]" if kind == "]" else f"type {kind!r} before it"
+            raise JacliError(f"{opened.text!r} is not closed before ';'", self.token.span, hint, kind="syntax")
         raise self.unexpected()
 
     def unexpected(self) -> JacliError:
@@ -132,14 +138,14 @@ class _Parser:
             return JacliError(
                 f"{token.text!r} is not part of the language", token.span, _word_hint(token.text), kind="syntax"
             )
-        return JacliError(
-            f"there is no operator between {left!r} and {right!r}",
-            Span(before.span.start, token.span.stop),
-            f"for a product type {left}*{right}"
-            if left != ")" and before.kind != "power" and right != "("
-            else "type *",
-            kind="syntax",
-        )
+        if before.kind == token.kind == "number":
+            hint = "numbers are separated by commas or joined by operators"
+        elif left == ")" or before.kind == "power" or right == "(":
+            hint = "for a product type *"
+        else:
+            hint = f"for a product type {left}*{right}"
+        span = Span(before.span.start, token.span.stop)
+        return JacliError(f"there is no operator between {left!r} and {right!r}", span, hint, kind="syntax")
 
     # ---- nodes
 
@@ -309,6 +315,12 @@ class _Parser:
         exponent = self.number_operand(self.expression(_POWER - 1) if self.token.kind != "-" else self.prefix())
         return self.add("pow", (self.number_operand(left), exponent), self.since(start))
 
+    def is_uncertainty(self) -> bool:
+        """Whether digits in brackets follow a number at once: ``1.2345(67)``, as metrologists write."""
+        number, opened, digits, closed = (self.tokens + self.tokens[-1:] * 2)[self.place - 1 : self.place + 3]
+        kinds = (opened.kind, digits.kind, closed.kind) == ("(", "number", ")")
+        return kinds and digits.text.isdigit() and number.span.stop == opened.span.start
+
     def implied_product(self, left: int, token: Token, start: int) -> int | None:
         """``2x`` and ``2(x + 1)``, where nothing else could be meant."""
         number = self.tokens[self.place - 1]
@@ -317,6 +329,13 @@ class _Parser:
             return None
         if token.text.startswith("_") or (number.text == "0" and _NOT_DECIMAL.fullmatch(token.text)):
             raise JacliError("digits are written together, in decimal", number.span.to(token.span), kind="syntax")
+        if self.is_uncertainty():
+            raise JacliError(
+                f"{number.text}({self.tokens[self.place + 1].text}) may be a product or an uncertainty",
+                number.span.to(self.tokens[self.place + 2].span),
+                f"for a product type *; a value is typed alone: {number.text}",
+                kind="syntax",
+            )
         if before is not None and before.kind in ("/", "**", "power"):
             both = self.text[number.span.start : token.span.stop]
             raise JacliError(
@@ -370,6 +389,7 @@ class _Parser:
                 "brackets ( ) group one expression",
                 self.token.span,
                 "type [a, b] for an array; outputs need no brackets",
+                kind="syntax",
             )
         self.expect(")", opened)
         return inner
@@ -627,6 +647,8 @@ class _Parser:
 
     def unknown_function(self, token: Token) -> JacliError:
         name, close = token.text, suggest(token.text)
+        if name in REFUSED_WORDS:
+            return JacliError(f"{name!r} is not part of the language", token.span, _word_hint(name), kind="syntax")
         hints = []
         if close:
             hints.append(f"did you mean {close}?")

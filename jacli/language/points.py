@@ -25,6 +25,8 @@ MOST_BYTES = 1 << 30
 
 _NUMBER = re.compile(r"([-+−]?)((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)")
 _NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
+_ASSIGNED = re.compile(rf"(?:[^\W\d]\w*=)?{_NUMBER.pattern}")
+_JOINED = re.compile(r"([^\W\d]\w*)\s*(?:==|:=|:|->|=>|→|↦)\s*([^=].*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,28 +133,62 @@ def _item(text: str, start: int, stop: int, what: str) -> Item:
         raise JacliError(
             f"a value is missing in the {what}", Span(start, max(stop, start + 1)), "type a number", kind="point"
         )
-    if name is None and "=" in body and not body.startswith("@"):
-        left = body.partition("=")[0].strip()
-        raise JacliError(f"{left} is not a variable name", span, "type name=value", kind="point")
     if body.startswith("@"):
         return Item(name, _array_file(body[1:], what), span)
-    return Item(name, _value(body, begin, what), span)
-
-
-def _value(body: str, offset: int, what: str) -> Data | Program:
-    number = _literal(body)
-    if number is not None:
-        return Data((), (number,))
     try:
+        if name is None and "=" in body:
+            raise _not_named(body, span)
+        return Item(name, _value(body, begin, what, text), span)
+    except JacliError as error:
+        raise _habit(name, body, span) or error from None
+
+
+def _not_named(body: str, span: Span) -> JacliError:
+    left = body.partition("=")[0].strip()
+    array = re.match(r"([^\W\d]\w*)\s*\[", left)
+    hint = f"an array has one value: {array.group(1)}=[…]" if array else "type name=value"
+    return JacliError(f"{left} is not a variable name", span, hint, kind="point")
+
+
+def _habit(name: str | None, body: str, span: Span) -> JacliError | None:
+    """Another way to write values down, and how to type them here; None where it is something else."""
+    lead = f"{name}=" if name else ""
+    joined, parts = _JOINED.fullmatch(body), body.split()
+    if joined and name is None:
+        message, hint = "a name and its value are joined by =", f"type {joined.group(1)}={joined.group(2)}"
+    elif body.startswith("(") and body.find(")") == len(body) - 1 and len(_parts(body[1:-1])) > 1:
+        message, hint = "( ) group one value", f"type {lead}[{body[1:-1]}]" if name else f"type {body[1:-1]}"
+    elif len(parts) > 1 and all(map(_ASSIGNED.fullmatch, parts)):
+        message, hint = "values are separated by commas", f"type {lead}{','.join(parts)}"
+    else:
+        return None
+    return JacliError(message, span, hint, kind="point")
+
+
+def _value(body: str, offset: int, what: str, text: str = "") -> Data | Program:
+    """One value, which stands in ``text`` at ``offset``."""
+    try:
+        number = _literal(body)
+        if number is not None:
+            return Data((), (number,))
         program = read(body)
     except JacliError as error:
-        raise _moved(error, offset) from None
+        raise _moved(_placed(error, body, text[:offset]), offset) from None
     for name, node in program.variables.items():
         raise _not_constant(name, program.nodes[node].span, offset, what)
     if len(program.outputs) > 1 or program.names:
         raise JacliError(f"one value is needed in the {what}", Span(offset, offset + len(body)), kind="point")
     literal = _plain_array(program)
     return literal if literal is not None else program
+
+
+def _placed(error: JacliError, body: str, before: str) -> JacliError:
+    """The error of ``body`` with the column where it stands, behind ``before``: it is read again, behind blanks."""
+    try:
+        read(re.sub(r"[^\n]", " ", before) + body)
+    except JacliError as again:
+        error.message = again.message
+    return error
 
 
 def _not_constant(name: str, span: Span, offset: int, what: str) -> JacliError:
@@ -238,7 +274,10 @@ def read_names(text: str | Iterable[str], what: str) -> tuple[str, ...]:
         if not re.fullmatch(r"[^\W\d]\w*", part):
             shown = part or "nothing"
             raise JacliError(
-                f"{shown} is not a variable name (in {what})", None, "names are letters, digits and _", kind="name"
+                f"{shown} is not a variable name (in {what})",
+                None,
+                "names are letters, digits and _, separated by commas",
+                kind="name",
             )
     repeated = next((part for part in parts if parts.count(part) > 1), None) if len(parts) < 1000 else None
     if repeated or len(set(parts)) < len(parts):

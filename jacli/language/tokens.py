@@ -55,7 +55,7 @@ _INSTEAD = {
     '"': "quoted strings are not part of the language",
     "`": "quoted strings are not part of the language",
     ".": "attribute access (the dot) is not part of the language; decimals such as .5 and 2. are",
-    "%": "for a remainder type Mod(x, y)",
+    "%": "for a remainder type Mod(x, y); a percentage is divided by 100",
     "!": "for a factorial type gamma(n + 1); for 'not equal' type !=",
     "|": "for an absolute value type abs(x); for 'or' type Or(p, q)",
     "&": "for 'and' type And(p, q)",
@@ -67,9 +67,18 @@ _INSTEAD = {
     "¼": "type 1/4",
     "¾": "type 3/4",
     "²": "type **2",
-    "\\": "this looks like LaTeX; type frac{a}{b} as (a)/(b) and write every product with *",
+    "\\": "a line may be broken inside brackets; elsewhere leave it out",
     "?": "a condition is typed Piecewise((value, condition), (other, True))",
-    "$": "a variable is typed as a bare name",
+    "$": "leave it out: a variable is typed as a bare name",
+    "±": "a value is typed alone, without its uncertainty",
+    "∂": "the command differentiates: type the expression alone",
+    "∇": "the command differentiates: type the expression alone",
+    "∑": "for a sum type sum([a, b]) or sum({x[i] for i in 0:n})",
+    "∏": "for a product type prod([a, b]) or prod({x[i] for i in 0:n})",
+    "‖": "for a length type norm(x)",
+    "∥": "for a length type norm(x)",
+    "°": "for degrees type x*pi/180",
+    "′": "a prime is no part of a name",
 }
 
 
@@ -151,13 +160,19 @@ def _unreadable(text: str, place: int) -> JacliError:
     shown = (
         f"{char!r}" if char.isprintable() and char not in "'\"" else f"U+{ord(char):04X}" if char not in "'\"" else char
     )
-    hint = _INSTEAD.get(char)
+    hint = _INSTEAD.get(char) or _plainer(char)
     return JacliError(
         f"the character {shown} in column {_column(text, place)} has no meaning here",
         Span(place, place + 1),
         hint,
         kind="syntax",
     )
+
+
+def _plainer(char: str) -> str | None:
+    """What to type for a character that is another one in a different width or style: ``（`` is ``(``."""
+    plain = unicodedata.normalize("NFKC", char)
+    return f"type {plain}" if plain != char and plain.isascii() and plain.isprintable() and plain.strip() else None
 
 
 def _column(text: str, place: int) -> int:
