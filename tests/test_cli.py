@@ -102,6 +102,12 @@ def test_a_minus_in_front_works_as_typed(words: list[str], expression: str | Non
     assert asked.given["at"].startswith("-1")
 
 
+def test_how_the_answer_is_shown_may_be_said_again(cli: Cli) -> None:
+    said = cli.say("jacobian", "x^2", "--at", "2", "--format", "csv", "--format", "jsonl")
+    assert (said.status, said.err) == (0, "")
+    assert json.loads(said.out)["jacobian"] == [[4.0]]
+
+
 def test_options_become_arguments(cli: Cli) -> None:
     said = cli.say("jacobian", "x^2", "--at", "2", "--wrt", "x", "--rtol", "1e-6", "--weights=-1")
     assert (said.status, said.err) == (0, "")
@@ -143,6 +149,22 @@ def test_the_expression_from_a_file_and_from_standard_input(cli: Cli, tmp_path: 
             ["jacobian", "x", "--expr=y", "--at", "2"],
             "error: the expression is given twice, by the argument and --expr\n",
         ),
+        (["jacobian", "x", "--at=", "2"], "error: --at needs a value\nhint: type --at POINT\n"),
+        (["jacobian", "x", "--at", "2", "--output", ""], "error: --output needs a value\n"),
+        (["jacobian", "x*y", "--at", "x=2", "--at", "y=3"], "error: --at is given twice\nhint: give it once"),
+        (["jacobian", "x*y", "--at", "x=2", "y=3"], "hint: a point is one word, without blanks: --at x=2,y=3\n"),
+        (["jacobian", "x*y", "x=2,", "y=3"], "hint: a point is one word, without blanks: --at x=2,y=3\n"),
+        (["jacobian", "x*y", "-at", "2,3"], "hint: did you mean --at?\n"),
+        (["jacobian", "x", "--at", "2", "-h"], "hint: did you mean --help?\n"),
+        (["jacobian", "x", "--at", "2", "-o", "f"], "hint: did you mean --output?\n"),
+        (["jacobian", "x", "--at", "2", "-v"], "hint: options begin with --: jacli jacobian --help lists them\n"),
+        (["jacobian", "--", "-x", "--at", "2"], "hint: options stand before --, and only the expression behind it\n"),
+        (["jacobian", "x", "--at", "2", "--json"], "hint: did you mean --format json?\n"),
+        (["vjp", "x", "--at", "2", "--gradient", "1"], "hint: did you mean --weights?\n"),
+        (["jvp", "x", "--at", "2", "--weights", "1"], "hint: did you mean --tangent?\n"),
+        (["backward", "x", "--at", "2", "--grad-output", "1"], "hint: did you mean --gradient?\n"),
+        (["jacobian", "x", "--point", "2"], "hint: did you mean --at?\n"),
+        (["help"], "error: there is no command help\nhint: did you mean jacli --help?\n"),
         (["jacobian", "x", "--quiet=1"], "error: --quiet takes no value\n  --quiet=1\n         ^^\n"),
         (
             ["jacobian", "x", "--at", "2", "--format", "xml"],

@@ -12,9 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jacli.cli.commands import COMMANDS, Command, Option
+from jacli.cli.commands import COMMANDS, SOURCE, Command, Option
 from jacli.errors import JacliError, Span
+from jacli.render import FORMATS
 
+#: Words that other programs understand where a command is expected.
+_INSTEAD = {
+    **dict.fromkeys(("help", "?"), "--help"),
+    "version": "--version",
+    **dict.fromkeys(("jac", "j", "J", "derivative", "diff", "differentiate"), "jacobian"),
+    "backprop": "backward",
+}
+
+_VALUE = re.compile(r"(?:[^\W\d]\w*=)?[-+.\d]\S*")
 _LOOKS_LIKE_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*(=.*)?", re.DOTALL)
 
 
@@ -58,7 +68,7 @@ def _command(word: str) -> Command:
     if _LOOKS_LIKE_OPTION.fullmatch(word):
         hint = f"the command comes first: {COMMANDS['jacobian'].example}"
         raise JacliError(f"{word} comes before any command", hint=hint, kind="option")
-    close = _closest(word, COMMANDS)
+    close = _INSTEAD.get(word) or _closest(word, COMMANDS)
     if close:
         hint = f"did you mean jacli {close}?"
     elif re.search(r"[^A-Za-z]", word):
@@ -77,6 +87,9 @@ def _sort(command: Command, words: Sequence[str]) -> Invocation:
     for word in rest:
         option = known.get(word.partition("=")[0])
         if option:
+            if given[option.key] is not None and _once(command, option):
+                hint = "give it once; its values are separated by commas"
+                raise JacliError(f"{option.name} is given twice", hint=hint, kind="option")
             value = _value(option, word, rest, known)
             given[option.key] = (*given[option.key], value) if option.many else value
         elif word == "--help":
@@ -88,7 +101,7 @@ def _sort(command: Command, words: Sequence[str]) -> Invocation:
         else:
             others.append(word)
     if len(others) > command.takes_expression:
-        raise _too_many(command, others)
+        raise _too_many(command, others, given.get("at"))
     return Invocation(command, given=given | {"expression": others[0] if others else None})
 
 
@@ -101,15 +114,22 @@ def _value(option: Option, word: str, rest: Iterator[str], known: Mapping[str, O
             raise JacliError(f"{name} takes no value", span, f"type {name}", text=word, kind="option")
         return True
     value = attached if equals else next(rest, None)
-    if value is None or (not equals and value.partition("=")[0] in known):
+    if not value or (not equals and value.partition("=")[0] in known):
         raise JacliError(f"{name} needs a value", hint=f"type {name} {option.metavar}", kind="option")
     return value
 
 
+def _once(command: Command, option: Option) -> bool:
+    """Whether an option is part of the question. How the answer is shown may be said again: the last word counts."""
+    return bool(option.metavar) and not option.many and option in (*command.arguments, *SOURCE)
+
+
 def _unknown(command: Command, word: str) -> JacliError:
     name = word.partition("=")[0]
-    close = _closest(name, [option.name for option in command.options], 0.7)
-    if close:
+    named = [option.name for option in command.options if name in option.also]
+    if name[2:] in FORMATS:
+        hint = f"did you mean --format {name[2:]}?"
+    elif close := next(iter(named), None) or _closest(name, [option.name for option in command.options], 0.7):
         hint = f"did you mean {close}?"
     else:
         hint = f"jacli {command.name} --help lists its options"
@@ -117,14 +137,26 @@ def _unknown(command: Command, word: str) -> JacliError:
     return JacliError(f"{command.name} has no option {name}", hint=hint, kind="option")
 
 
-def _too_many(command: Command, others: Sequence[str]) -> JacliError:
+def _too_many(command: Command, others: Sequence[str], at: str | None) -> JacliError:
     if not command.takes_expression:
         return JacliError(f"{command.name} takes no {others[0]}", hint=f"type jacli {command.name}", kind="option")
-    return JacliError(
-        f"one expression is expected, and there are {len(others)}: {'  '.join(others)}",
-        hint=f"put the whole expression between quotes: {command.example}",
-        kind="option",
-    )
+    message = f"one expression is expected, and there are {len(others)}: {'  '.join(others)}"
+    return JacliError(message, hint=_why_too_many(command, others, at), kind="option")
+
+
+def _why_too_many(command: Command, others: Sequence[str], at: str | None) -> str:
+    values = [word.strip(",") for word in others if _VALUE.fullmatch(word)]
+    short = next((word for word in others if re.fullmatch("-[A-Za-z]+", word)), None)
+    if any(_LOOKS_LIKE_OPTION.fullmatch(word) for word in others):
+        return "options stand before --, and only the expression behind it"
+    if short:
+        names = [option.name for option in command.options if short in option.also or option.name == "-" + short]
+        close = "--help" if short == "-h" else next(iter(names), None)
+        return f"did you mean {close}?" if close else f"options begin with --: jacli {command.name} --help lists them"
+    if values and len(values) >= len(others) - 1:
+        given = [at] if at else []
+        return f"a point is one word, without blanks: --at {','.join([*given, *values])}"
+    return f"put the whole expression between quotes: {command.example}"
 
 
 def _closest(word: str, choices: Mapping[str, Command] | Sequence[str], cutoff: float = 0.6) -> str | None:

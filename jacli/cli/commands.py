@@ -9,12 +9,15 @@ from jacli.render import FORMATS
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. ``metavar`` is empty for a flag; ``many`` may be given again and again."""
+    """One option. ``metavar`` is empty for a flag; ``many`` may be given again and again; ``also`` are other words
+    for it, which are not understood but answered with its name.
+    """
 
     name: str
     help: str
     metavar: str = ""
     many: bool = False
+    also: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -27,12 +30,33 @@ class Option:
         return () if self.many else None if self.metavar else False
 
 
-AT = Option("--at", 'The point: "2,4", "x=2,y=1/3", "a=[1,2]", or @FILE.', "POINT")
+AT = Option(
+    "--at",
+    'The point: "2,4", "x=2,y=1/3", "a=[1,2]", or @FILE.',
+    "POINT",
+    also=("--point", "--values", "--value"),
+)
 VARS = Option("--vars", "The order in which --at binds the variables.", "NAMES")
 WRT = Option("--wrt", "Differentiate by these only; the others are held fixed.", "NAMES")
-WEIGHTS = Option("--weights", "One number per output, a row times the Jacobian.", "NUMBERS")
-TANGENT = Option("--tangent", "One number per variable, a column the Jacobian multiplies.", "NUMBERS")
-GRADIENT = Option("--gradient", "The gradient of one call of backward; again for another call.", "NUMBERS", many=True)
+WEIGHTS = Option(
+    "--weights",
+    "One number per output, a row times the Jacobian.",
+    "NUMBERS",
+    also=("--gradient", "--grad-output", "--grad-outputs", "--vector", "--v", "--cotangent", "--weight"),
+)
+TANGENT = Option(
+    "--tangent",
+    "One number per variable, a column the Jacobian multiplies.",
+    "NUMBERS",
+    also=("--weights", "--vector", "--v", "--direction", "--tangents"),
+)
+GRADIENT = Option(
+    "--gradient",
+    "The gradient of one call of backward; again for another call.",
+    "NUMBERS",
+    many=True,
+    also=("--weights", "--grad-output", "--vector", "--v"),
+)
 RETAIN = Option("--retain-graph", "Keep the graph between calls of backward.")
 ZERO = Option("--zero-grad", "Clear .grad before each call of backward.")
 EXPLAIN = Option("--explain", "Tell the chain rule step by step, in the order of the backward pass.")
@@ -40,15 +64,24 @@ SHOW = Option("--show", "Show these named statements: their values, and the grad
 CLAIM = Option("--claim", 'A derivative to judge: "2*x0, 1; 2, 3*x1**2", @FILE, or - for standard input.', "MATRIX")
 TRIALS = Option("--trials", "How many other points the claim's formulas are tried at (5).", "N")
 TORCH = Option("--torch", "Run this file and judge its function of tensors.", "FILE.py:FUNCTION")
-FILE = Option("--file", "Read the expression from a file, or from standard input for -.", "FILE")
+FILE = Option(
+    "--file", "Read the expression from a file, or from standard input for -.", "FILE", also=("--input", "--script")
+)
 EXPR = Option("--expr", "The expression, as an option: --expr=TEXT.", "TEXT")
-RTOL = Option("--rtol", "Relative difference that still agrees (1e-9).", "NUMBER")
+RTOL = Option(
+    "--rtol", "Relative difference that still agrees (1e-9).", "NUMBER", also=("--tol", "--tolerance", "--eps")
+)
 ATOL = Option("--atol", "Absolute difference that still agrees (0).", "NUMBER")
 FORMAT = Option("--format", f"{', '.join(FORMATS)} (table; JACLI_FORMAT sets another).", "FORMAT")
-OUTPUT = Option("--output", "Write the result to a file, whole or not at all.", "FILE")
-DIGITS = Option("--digits", "Significant digits to show in table, plain, markdown and latex.", "N")
-COLOR = Option("--color", "auto, always or never.", "WHEN")
-QUIET = Option("--quiet", "Print nothing: the exit status tells.")
+OUTPUT = Option("--output", "Write the result to a file, whole or not at all.", "FILE", also=("--out", "--save", "-o"))
+DIGITS = Option(
+    "--digits",
+    "Significant digits to show in table, plain, markdown and latex.",
+    "N",
+    also=("--precision", "--decimals"),
+)
+COLOR = Option("--color", "auto, always or never.", "WHEN", also=("--no-color", "--no-colour", "--colour"))
+QUIET = Option("--quiet", "Print nothing: the exit status tells.", also=("--silent", "-q"))
 
 BACKGROUND = Option("--background", "Serve in the background, until --stop or the idle time-out.")
 STOP = Option("--stop", "Stop the server; requests being answered are finished.")

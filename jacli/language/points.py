@@ -147,7 +147,7 @@ def _not_named(body: str, span: Span) -> JacliError:
     left = body.partition("=")[0].strip()
     array = re.match(r"([^\W\d]\w*)\s*\[", left)
     hint = f"an array has one value: {array.group(1)}=[…]" if array else "type name=value"
-    return JacliError(f"{left} is not a variable name", span, hint, kind="point")
+    return JacliError(f"{left or 'nothing'} is not a variable name", span, hint, kind="point")
 
 
 def _habit(name: str | None, body: str, span: Span) -> JacliError | None:
