@@ -127,6 +127,41 @@ def test_the_expression_from_a_file_and_from_standard_input(cli: Cli, tmp_path: 
     )
 
 
+def test_points_and_weights_come_through_pipes(cli: Cli, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", f"echo 3,4 > {pipe}"])
+    assert cli.say("vjp", "x*y", "--at", f"@{pipe}", "--weights", "1").status == 0
+    assert writer.wait() == 0
+    assert cli.calls[0][1]["at"] == "3,4\n"
+    said = process("vjp", "x*y", "--at", "@-", "--weights", "1", "--format", "jsonl", input=b'{"x": 2, "y": 3}')
+    assert json.loads(said.stdout)["vjp"] == [3.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "message"),
+    [
+        (["--at", "@-"], b"x=@/etc/passwd", b"error: what comes through a pipe cannot name a file\n"),
+        (["--at", "@-"], b"\xff", b"error: standard input is not UTF-8 text: byte 1 is 0xff\n"),
+        (["--at", "@-", "--weights", "@-"], b"1", b"error: standard input can be only one of what is asked for\n"),
+        (["--at", "@/dev/zero"], b"", b"error: /dev/zero is longer than 16 MiB\n"),
+        (["--at", "x=@/dev/zero"], b"", b"error: /dev/zero is no regular file\n"),
+        (["--at", "@/"], b"", b"error: / is a directory\n"),
+    ],
+)
+def test_what_a_pipe_cannot_be(words: list[str], typed: bytes, message: bytes) -> None:
+    said = process("jacobian", "x", *words, input=typed)
+    assert (said.returncode, said.stdout) == (2, b"")
+    assert said.stderr.startswith(message)
+
+
+def test_a_file_names_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "point").write_text("x=@/etc/passwd")
+    said = process("jacobian", "x", "--at", "@point", cwd=tmp_path)
+    assert said.returncode == 2
+    assert b"point: a file cannot name another file\n" in said.stderr
+
+
 # ---------------------------------------------------------------- refusals
 
 

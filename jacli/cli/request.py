@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 Given = Mapping[str, Any]
 
 MOST_DIGITS = 40
+
+_NAMES_A_FILE = re.compile(r"(?:^|[=,;\n])\s*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,27 @@ def arguments_of(command: Command, given: Given) -> dict[str, Any]:
         if key in arguments:
             arguments[key] = _tolerance(key, arguments[key])
     if arguments.get("claim") == "-":
-        if given["file"] == "-":
-            raise JacliError("standard input cannot be both the expression and the claim", kind="option")
-        arguments["claim"] = streams.read_text("-")
-    return arguments
+        arguments["claim"] = "@-"
+    if list(_texts(arguments)).count("@-") + (given["file"] == "-") + (given.get("points") == "-") > 1:
+        raise JacliError("standard input can be only one of what is asked for", kind="option")
+    return {key: _piped(value) for key, value in arguments.items()}
+
+
+def _texts(arguments: Given) -> Iterator[Any]:
+    for value in arguments.values():
+        yield from value if isinstance(value, tuple) else (value,)
+
+
+def _piped(value: Any) -> Any:
+    """What ``@-`` or another pipe holds, which can be read only once, and is read here; other values as they are."""
+    if isinstance(value, tuple):
+        return tuple(map(_piped, value))
+    if not isinstance(value, str) or not value.startswith("@") or not (value == "@-" or streams.is_pipe(value[1:])):
+        return value
+    text = streams.read_text(value[1:])
+    if _NAMES_A_FILE.search(text):
+        raise JacliError("what comes through a pipe cannot name a file", hint="type @FILE itself", kind="file")
+    return text
 
 
 def _tolerance(key: str, text: str) -> float:

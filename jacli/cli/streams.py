@@ -33,6 +33,14 @@ def read_text(path: str) -> str:
     return decode(data, name).replace("\r\n", "\n")
 
 
+def is_pipe(path: str) -> bool:
+    """Whether a path names a pipe or a device, which ends when its writer says so."""
+    with suppress(OSError, ValueError):
+        mode = Path(path).stat().st_mode
+        return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+    return False
+
+
 def decode(data: bytes, name: str) -> str:
     """``data`` as UTF-8, a byte-order mark dropped."""
     try:

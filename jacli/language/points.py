@@ -85,14 +85,15 @@ def read_point(at: Any, what: str = "point") -> Point:
 # ---- text
 
 
-def _from_text(text: str, what: str) -> Point:
+def _from_text(text: str, what: str, *, typed: bool = True) -> Point:
+    """A point as typed, or as a file holds it, which cannot name other files."""
     if any(0xDC80 <= ord(char) <= 0xDCFF for char in text):
         raise JacliError(f"the {what} is not valid UTF-8", None, "save or type it as UTF-8", kind="point")
     if text.lstrip()[:1] == "{":
         return _from_json(text, what)
     blanked = re.sub(r"#[^\n]*", lambda comment: " " * len(comment.group()), text)
     try:
-        items = tuple(_item(blanked, start, stop, what) for start, stop in _parts(blanked))
+        items = tuple(_item(blanked, start, stop, what, typed) for start, stop in _parts(blanked))
     except JacliError as error:
         raise error.located_in(text) from None
     if not items:
@@ -121,7 +122,7 @@ def _before_comma(text: str, start: int) -> bool:
     return start > 0 and text[start - 1] == ","
 
 
-def _item(text: str, start: int, stop: int, what: str) -> Item:
+def _item(text: str, start: int, stop: int, what: str, typed: bool) -> Item:
     named = _NAMED.match(text, start, stop)
     name = named.group(1) if named else None
     begin = named.end() if named else start
@@ -133,6 +134,8 @@ def _item(text: str, start: int, stop: int, what: str) -> Item:
         raise JacliError(
             f"a value is missing in the {what}", Span(start, max(stop, start + 1)), "type a number", kind="point"
         )
+    if body.startswith("@") and not typed:
+        raise JacliError("a file cannot name another file", span, f"type it in the {what} itself", kind="file")
     if body.startswith("@"):
         return Item(name, _array_file(body[1:], what), span)
     try:
@@ -397,13 +400,15 @@ def _from_array(array: Any, what: str) -> Data:
     return Data(tuple(array.shape), array.reshape(-1).tolist())
 
 
-def _opened(path: str, what: str) -> Path:
+def _found(path: str, what: str) -> Path:
+    """A regular file that is there, and not too large. Raises JacliError."""
     file = Path(path.strip())
     try:
         if not path.strip():
             raise JacliError(f"@ needs a file name in the {what}", kind="file")
         if not file.is_file():
-            raise JacliError(f"there is no file {path}", kind="file")
+            there = "is a directory" if file.is_dir() else "is no regular file"
+            raise JacliError(f"{path} {there}" if file.exists() else f"there is no file {path}", kind="file")
         if file.stat().st_size > MOST_BYTES:
             raise JacliError(f"{path} is larger than {MOST_BYTES >> 20} MiB", kind="limit")
     except (OSError, ValueError) as error:
@@ -414,7 +419,7 @@ def _opened(path: str, what: str) -> Path:
 def read_text_file(path: str, what: str) -> str:
     """A UTF-8 text file. Raises JacliError, naming the file."""
     try:
-        return _opened(path, what).read_text(encoding="utf-8-sig")
+        return _found(path, what).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise JacliError(f"{path} is not valid UTF-8 text", kind="file") from None
     except OSError as error:
@@ -426,7 +431,7 @@ def _load_npy(path: str, what: str) -> Data:
 
     try:
         # mapped, so that a header that promises more than the file holds is found out before memory is asked for
-        array = np.load(_opened(path, what), allow_pickle=False, mmap_mode="r")
+        array = np.load(_found(path, what), allow_pickle=False, mmap_mode="r")
     except (ValueError, OSError, EOFError):
         raise JacliError(f"{path} is not an array in .npy format (pickles are never loaded)", kind="file") from None
     if not hasattr(array, "dtype"):
@@ -494,7 +499,7 @@ def _from_file(path: str, what: str) -> Point:
         return Point(tuple(Item(name, value) for name, value in zip(names, rows[0], strict=True)))
     text = read_text_file(path, what)
     try:
-        return _from_json(text, what) if suffix == ".json" else _from_text(text, what)
+        return _from_json(text, what) if suffix == ".json" else _from_text(text, what, typed=False)
     except JacliError as error:
         error.message = f"{path}: {error.message}"
         raise
