@@ -232,7 +232,8 @@ def test_what_is_wrong_with_a_line(ask, name, line, words) -> None:
     good = b"1.5;2\n" if name == "p.csv" else b'{"x": 1, "y": 2}\n'
     found = ask(good + line + b"\n" + good, "grad", "x*y", "--format", "csv", name=name)
     assert (found.status, len(found.rows)) == (1, 3)
-    assert f"line 2: {words}" in found.err or f"line 2: a value is {words}" in found.err
+    assert "error: line 2: " in found.err
+    assert words in found.err
     first = ask(line + b"\n" + good, "grad", "x*y", "--format", "csv", name=name)
     assert words in first.err
     assert first.status == (2 if "JSON" in words else 1)
@@ -289,6 +290,115 @@ def test_no_points_in_binary_files(ask, tmp_path, width) -> None:
     assert "there are no points in" in found.err
 
 
+@pytest.mark.parametrize("cell", ["@secret.txt", "x=@secret.txt", "[@secret.txt]", "@"])
+@pytest.mark.parametrize("name", ["p.csv", "p.jsonl"])
+def test_points_open_no_files(ask, tmp_path, monkeypatch, name, cell) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.txt").write_text("42")
+    line = json.dumps([cell, 3]) if name == "p.jsonl" else f"{cell},3"
+    good = b"[1, 2]\n" if name == "p.jsonl" else b"1,2\n"
+    found = ask(good + line.encode() + b"\n", "jacobian", "x*y", "--format", "csv", name=name)
+    assert (found.status, len(found.rows)) == (1, 2)
+    assert "error: line 2: " in found.err
+    assert "42" not in found.out
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("true null {} [] [5] [[5]] 1_000 0x10 Infinity -NaN 1e999 1e-400 0.{400}1 9**9**9 1,5 5;6", False),
+        ("-0 -0.0 01 +1 .5 5. 1e5 1E-5 --1 9007199254740993 18446744073709551617 1e-320 1/3 pi", True),
+    ],
+)
+def test_a_cell_is_a_number_wherever_it_stands(ask, text, plain) -> None:
+    """A block of nothing but plain numbers is read at once, any other line by line: the same is read."""
+    for word in text.replace("{400}", "0" * 400).split():
+        rows = ask(f"1\n{word}\n".encode(), "grad", "x", "--format", "csv").rows[1:]
+        slowly = ask(f"1\n{word}\nbad\n".encode(), "grad", "x", "--format", "csv").rows[1:]
+        assert (word, rows) == (word, slowly)
+        assert len(rows) == 1 + plain
+        if plain:
+            (at,) = jacli.grad("x", word).variables
+            assert repr(float(rows[1].split(",")[1])) == repr(at.values[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'"1",2\r3', "the quoted cells cannot be read"),
+        (b'"' + b"1" * 200_000 + b'",2', "the quoted cells cannot be read"),
+        (b"{},2", "'{' cannot stand here"),
+        (b"[5],2", "[5] is not one number"),
+        (b"1e-400,2", "beyond the range of doubles"),
+        (b'{"x": [], "y": 2}', "an array needs at least one entry"),
+        (b'{"x": [[1, 2], [3]], "y": 2}', "the rows of an array need one length"),
+        (b'{"x": [1, [2]], "y": 2}', "the rows of an array need one length"),
+        (b'{"x": ' + b"[" * 900 + b"1" + b"]" * 900 + b', "y": 2}', "an array is nested too deeply"),
+        (b'{"x": {"a": 1}, "y": 2}', "is not a number"),
+        (b'{"x": null, "y": 2}', "null is not a number"),
+        (b'{"x": "[5]", "y": 2}', "[5] is not one number"),
+        (b'{"x": 1e-400, "y": 2}', "beyond the range of doubles"),
+    ],
+)
+@pytest.mark.parametrize("first", [False, True])
+def test_odd_lines_are_reported_and_the_rest_goes_on(ask, line, words, first) -> None:
+    name, good = ("p.jsonl", b'{"x":1,"y":2}\n') if line[:2] == b'{"' else ("p.csv", b"1,2\n")
+    if first and name == "p.csv":
+        good = b"x,y\n" + good
+    data = (
+        line + b"\n" + good
+        if first and name == "p.jsonl"
+        else good + line + b"\n" + good[-len(b"1,2\n") :] * (name == "p.csv")
+    )
+    found = ask(data, "jacobian", "x*y", "--format", "csv", name=name)
+    assert found.status == 1
+    assert words in found.err
+    assert found.err.count("error: ") == 1
+    assert len(found.rows) == (3 if name == "p.csv" else 2)
+
+
+def test_a_name_that_an_object_has_twice(ask) -> None:
+    good = b'{"x":1,"y":2}\n'
+    for line in (b'{"x":1,"x":3,"y":1}', b'{"x" :1,"x":3,"y":1}', b'{"x":1,"x":3,"t":"12:30"}'):
+        found = ask(good + line + b"\n", "jacobian", "x*y", "--format", "csv", name="p.jsonl")
+        assert (found.status, len(found.rows), "line 2: x is given twice" in found.err) == (1, 2, True)
+    found = ask(b'{"x":1,"y":2,"t":"12:30"}\n{"x" :3, "y": 4}\n', "jacobian", "x*y", "--format", "csv", name="p.jsonl")
+    assert found.rows[1:] == TWO
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b",x,y\n0,1,2\n1,3,4\n", "p.csv"),  # as pandas writes
+        (b"x,y,comment (free)\n1,2,a\n3,4,b\n", "p.csv"),
+        (b"id,id,,x,,y\n1,2,,1,,2\n1,2,,3,,4\n", "p.csv"),
+        (b'"x";"y";"a;b"\n1;2;"c;d"\n3;4;\n', "p.csv"),
+        (b'\xef\xbb\xbf"x","y"\n1,2\n3,4\n', "p.csv"),
+        (b'\xef\xbb\xbf{"x":1,"y":2}\n{"x":3,"y":4}\n', "p.jsonl"),
+        (b'\n\r\n{"x":1,"y":2}\n{"x":3,"y":4}\n', "p.jsonl"),
+        (b'{"x":1,"y":2,"tags":[]}\n{"x":3,"y":4,"tags":[[1],2]}\n', "p.jsonl"),
+    ],
+)
+def test_what_the_program_does_not_use_may_be_odd(ask, data, name) -> None:
+    found = ask(data, "jacobian", "x*y", "--format", "csv", name=name)
+    assert found.status == 0
+    assert [row.split(",", 1)[1] for row in found.rows[1:]] == [row.split(",", 1)[1] for row in TWO]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"y [m],x [m]\n2,1\n", "x and y have no column among y [m], x [m]"),
+        (b"1,2\r3,4\r", "end with CR alone"),
+        ("x,y\n1,2\n".encode("utf-16"), "is not UTF-8 text"),
+    ],
+)
+def test_what_could_be_misread_is_refused(ask, data, words) -> None:
+    found = ask(data, "jacobian", "x*y", "--format", "csv")
+    assert (found.status, found.out) == (2, "")
+    assert words in found.err
+
+
 def test_names_that_come_long_before_the_points(ask, monkeypatch) -> None:
     monkeypatch.setattr(stream_source, "BLOCK", 10)
     assert ask(b"# one\n# two\n\nx,y\n\n# measured later\n\n1,2\n", "grad", "x*y", "--format", "csv").rows[1:] == [
@@ -329,6 +439,30 @@ def test_statuses_are_those_of_one_point(ask, command, text, row, status) -> Non
     assert found.status == (status != "agree")
     alone = getattr(jacli, command)(text, row.decode())
     assert alone.verdict == status
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "status"),
+    [
+        ("abs(3*x - 1)", "1/3", "kink"),
+        ("abs(x - 0.3)", "0.3", "kink"),
+        ("abs(x - 0.3)", "0.30000000000000001", "rounding"),
+        ("abs(x - 0.3)", "2.999999999999999889e-01", "rounding"),
+        ("abs(x - 2**53)", "9007199254740993", "rounding"),
+        ("abs(sin(x))", "2*pi/2", "kink"),
+        ("abs(x - sqrt(2))", "sqrt(2)", "kink"),
+        ("tan(x)", "pi/2", "undefined"),
+        ("cos(x)", "pi/2", "agree"),
+        ("floor(3*x)", "2/3", "undefined"),
+    ],
+)
+@pytest.mark.parametrize("name", ["p.csv", "p.jsonl"])
+def test_a_number_is_what_was_typed_and_not_the_double_next_to_it(ask, text, typed, status, name) -> None:
+    plain = typed.replace(".", "").replace("e-", "").isdigit()
+    line = f"[{typed}]" if plain else json.dumps([typed])
+    found = ask(f"{typed if name == 'p.csv' else line}\n".encode(), "grad", text, "--format", "csv", name=name)
+    assert found.rows[1].rsplit(",", 1)[1] == status
+    assert jacli.grad(text, typed).verdict == status
 
 
 PROGRAMS = [

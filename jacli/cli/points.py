@@ -175,7 +175,11 @@ def _bulk(task: Task, given: Mapping[str, Any]) -> Bulk:
 
 def remark_unused(view: View, columns: Sequence[str] | None, task: Task) -> None:
     """Say which columns the program does not need."""
-    unused = [name for place, name in enumerate(columns or ()) if place not in task.layout.sources]
+    unused = [
+        name or "a column without a name"
+        for place, name in enumerate(columns or ())
+        if place not in task.layout.sources
+    ]
     if unused:
         view.remark(f"not used by the program: {', '.join(unused)}"[:_SHOWN])
 

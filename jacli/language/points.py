@@ -82,6 +82,11 @@ def read_point(at: Any, what: str = "point") -> Point:
     return Point((Item(None, value),))
 
 
+def read_constant(text: str, what: str = "point") -> Data | Program:
+    """One value as text, a number or an expression of constants, and never a file. Raises JacliError."""
+    return _value(text.strip(), 0, what)
+
+
 # ---- text
 
 

@@ -92,8 +92,9 @@ def at_points(
     from jacli.stream.answer import POINT_STATUSES
     from jacli.stream.bulk import Bulk
     from jacli.stream.settle import Settler
+    from jacli.stream.source import Rows
 
-    bulk, settle = Bulk(task, check, dtype, device), Settler(task, decimals=False, single=dtype == "float32")
+    bulk, settle = Bulk(task, check, dtype, device), Settler(task, single=dtype == "float32")
     count, kind = len(numbers), np.float32 if bulk.single else np.float64
     values = np.empty((count, len(task.outputs)), kind)
     derivative = np.empty((count, len(task.entries)), kind)
@@ -102,7 +103,7 @@ def at_points(
     for start in range(0, count, bulk.together):
         part = slice(start, start + bulk.together)
         answer = bulk(numbers[part])
-        settle(numbers[part], answer)
+        settle(Rows(np.arange(start, start + len(numbers[part])), numbers[part]), answer)
         values[part], derivative[part], status[part] = answer.values, answer.entries, answer.status
         reasons |= {start + row: reason for row, reason in answer.reasons.items()}
     words = np.array(POINT_STATUSES)[status]

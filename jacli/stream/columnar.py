@@ -16,7 +16,6 @@ _ROWS = 1 << 15
 class Npy:
     """An array, a row a point, mapped into memory block by block."""
 
-    typed = False
     unit = "row"
     columns: tuple[str, ...] | None = None
 
@@ -74,7 +73,6 @@ class Parquet:
         before: how many rows come before these.
     """
 
-    typed = False
     unit = "row"
 
     def __init__(

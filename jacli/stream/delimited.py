@@ -7,18 +7,16 @@ read line by line.
 from __future__ import annotations
 
 import io
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from jacli.errors import JacliError
-from jacli.stream.source import Bad, Feed, Rows, columns_of
+from jacli.stream.lines import LineSource, counted, number
+from jacli.stream.source import Feed, columns_of
 from jacli.stream.task import is_column
 
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
 _SEPARATORS = ("\t", ",", ";")
 
 _ALL_BUT_MARKS = bytes(set(range(256)) - set(b",\n"))
@@ -27,16 +25,11 @@ _ALL_BUT_MARKS = bytes(set(range(256)) - set(b",\n"))
 _SUSPICIOUS = (b"u", b"l", b"#", b'"', b"[", b"{")
 
 
-class Delimited:
+class Delimited(LineSource):
     """Lines of numbers."""
 
-    typed = True
-    unit = "line"
-
     def __init__(self, feed: Feed, name: str, expected: int) -> None:
-        self._feed = feed
-        self.columns: tuple[str, ...] | None = None
-        self._skip = 0
+        super().__init__(feed)
         lines = _first(feed)
         while not lines and feed.peek_on():
             lines = _first(feed)
@@ -45,7 +38,7 @@ class Delimited:
         number, first = lines[0]
         self._separator = _separator(first, expected)
         cells = split(first, self._separator)
-        if all(map(is_column, cells)):
+        if _are_names(cells):
             self.columns, self._skip = tuple(cells), number
             while len(lines) == 1:
                 if not feed.peek_on():
@@ -60,31 +53,7 @@ class Delimited:
             cells = split(lines[1][1], self._separator)
         self.width = len(cells)
 
-    def progress(self) -> float | None:
-        """The part that has been read."""
-        return self._feed.progress()
-
-    def close(self) -> None:
-        """Nothing more will be read."""
-        self._feed.close()
-
-    def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
-        """Every point's numbers in the chosen columns."""
-        import numpy as np
-
-        line = 1
-        for raw in self._feed.blocks():
-            block = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
-            count = block.count(b"\n") + (not block.endswith(b"\n"))
-            numbers = None if line <= self._skip else self._at_once(block, count)
-            if numbers is None:
-                yield self._line_by_line(block, line, chosen)
-            else:
-                yield Rows(np.arange(line, line + count), columns_of(numbers, chosen))
-            line += count
-
-    def _at_once(self, block: bytes, count: int) -> Any:
-        """The numbers of a block of nothing but plain numbers, else None."""
+    def _at_once(self, block: bytes, count: int, chosen: Sequence[int]) -> Any:
         import numpy as np
         import orjson
 
@@ -101,7 +70,7 @@ class Delimited:
             return None
         if text.translate(None, _ALL_BUT_MARKS) != ((b"," * (self.width - 1) + b"\n") * count)[:-1]:
             return None  # the right number of numbers, but not in every line
-        return numbers.reshape(count, self.width) if np.isfinite(numbers).all() else None
+        return columns_of(numbers.reshape(count, self.width), chosen)
 
     def _with_commas(self, block: bytes) -> bytes | None:
         """The lines with commas, without the last line's end."""
@@ -114,29 +83,20 @@ class Delimited:
             return re.sub(rb"[ \t]+", b",", re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", text))
         return text.replace(self._separator.encode(), b",")
 
-    def _line_by_line(self, block: bytes, first: int, chosen: Sequence[int]) -> Rows:
-        import numpy as np
+    def _holds_point(self, text: str) -> bool:
+        return _content(text)
 
-        lines, numbers, bad = [], [], []
-        for line, raw in enumerate(block.split(b"\n"), first):
-            text = raw.decode("utf-8", "backslashreplace").removesuffix("\r")
-            if line <= self._skip or not _content(text):
-                continue
-            try:
-                cells = split(text, self._separator)
-                if len(cells) != self.width:
-                    raise counted(len(cells), self.width)
-                numbers.append([number(cells[column]) for column in chosen])
-                lines.append(line)
-            except JacliError as error:
-                bad.append(Bad(line, text, error.message))
-        return Rows(np.array(lines, np.int64), np.array(numbers, np.float64).reshape(-1, len(chosen)), tuple(bad))
+    def _cells(self, text: str, chosen: Sequence[int]) -> Sequence[str]:
+        cells = split(text, self._separator)
+        if len(cells) != self.width:
+            raise counted(len(cells), self.width)
+        return [cells[column] for column in chosen]
 
 
 def _first(feed: Feed) -> list[tuple[int, str]]:
     """The first two lines that are more than blank or a comment, with their numbers."""
     lines = enumerate(io.BytesIO(feed.peek()), 1)
-    decoded = ((number, line.decode("utf-8-sig", "backslashreplace").rstrip("\r\n")) for number, line in lines)
+    decoded = ((number, line.decode("utf-8", "backslashreplace").rstrip("\r\n")) for number, line in lines)
     return list(islice(((number, line) for number, line in decoded if _content(line)), 2))
 
 
@@ -144,6 +104,26 @@ def _content(line: str) -> bool:
     """Whether a line is more than blank or a comment."""
     stripped = line.strip()
     return bool(stripped) and not stripped.startswith("#")
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Whether a first line names the columns: some cell is in words, and none is a number that is no name.
+
+    Columns that the program does not use may be called anything, or nothing.
+    """
+    return any(map(_is_word, cells)) and all(is_column(cell) or not _is_number(cell) for cell in cells)
+
+
+def _is_word(cell: str) -> bool:
+    return cell[:1].isidentifier() and cell.lower() not in ("nan", "inf", "infinity")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        number(cell)
+    except JacliError:
+        return False
+    return True
 
 
 def _separator(line: str, expected: int) -> str | None:
@@ -156,36 +136,13 @@ def _separator(line: str, expected: int) -> str | None:
 
 
 def split(line: str, separator: str | None) -> list[str]:
-    """A line's cells, without blanks and quotes around them."""
-    if separator == "," and '"' in line:
+    """A line's cells, without blanks and quotes around them. Raises JacliError where quotes cannot be read."""
+    if separator and '"' in line:
         import csv
 
-        return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
+        try:
+            return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
+        except csv.Error:  # a line's end within a line, or a cell of more than a hundred thousand characters
+            raise JacliError("the quoted cells cannot be read") from None
     cells = line.split(separator) if separator else line.split()
     return [cell.strip().strip('"') for cell in cells]
-
-
-def counted(given: int, width: int) -> JacliError:
-    """A line has too many values, or too few."""
-    return JacliError(f"{given} value{'s' * (given != 1)} where {width} {'is' if width == 1 else 'are'} expected")
-
-
-def number(cell: str) -> float:
-    """A cell's double: a decimal, or a constant expression as ``--at`` takes it. Raises JacliError."""
-    if not cell:
-        raise JacliError("a value is missing")
-    if _NUMBER.fullmatch(cell):
-        value = float(cell)
-        if math.isinf(value):
-            raise JacliError(f"{cell} is beyond the range of doubles (about 1.8e308)")
-        return value
-    if _COMMA.fullmatch(cell):
-        raise JacliError(f"{cell} is not one number: decimals take a point, as {cell.replace(',', '.')}")
-    from jacli.language.points import read_point
-    from jacli.problem import doubles
-
-    items = read_point(cell).items
-    values = doubles(items[0].value)
-    if len(items) != 1 or items[0].name is not None or len(values) != 1:
-        raise JacliError(f"{cell} is not one number")
-    return values[0]

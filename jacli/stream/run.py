@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Protocol
 
@@ -114,14 +114,14 @@ def run(
         strict: stop at the first line that is no point.
         threads: how many blocks are computed at once.
     """
-    settle = Settler(bulk.task, decimals=source.typed, single=bulk.single)
+    settle = Settler(bulk.task, single=bulk.single)
     for name, count in (kept.counts or {}).items():
         tally.counts[name] = count
     tally.points = kept.rows
 
     def check(row: Rows, back: int) -> None:
         answer = bulk(row.numbers)
-        settle(row.numbers, answer)
+        settle(row, answer)
         if kept.same is not None and not kept.same(row, answer, bulk.leeway(row.numbers)[0], back):
             raise JacliError(
                 f"the file to resume holds the results of something else: at {source.unit} {row.lines[0]} they differ",
@@ -141,7 +141,7 @@ def run(
         closing(_computed(chain((first,), parts), bulk, threads)) as computed,
     ):
         for part, answer in computed:
-            settle(part.numbers, answer)
+            settle(part, answer)
             write(part, answer)
             tally.add(part.lines, answer)
             tally.bad += len(part.bad)
@@ -200,7 +200,7 @@ def _parts(rows: Rows, together: int, *, strict: bool) -> Iterator[Rows]:
         stop = min(start + together, len(lines))
         here = [line for line in bad if stop == len(lines) or line.line < lines[stop]]
         bad = bad[len(here) :]
-        yield Rows(lines[start:stop], numbers[start:stop], tuple(here))
+        yield replace(rows, lines=lines[start:stop], numbers=numbers[start:stop], bad=tuple(here))
 
 
 def _beyond(blocks: Iterator[Rows], kept: Kept, check: Callable[[Rows, int], None]) -> Iterator[Rows]:
@@ -226,9 +226,11 @@ def _beyond(blocks: Iterator[Rows], kept: Kept, check: Callable[[Rows, int], Non
             later = rows.lines > last
             place = int(np.count_nonzero(~later)) - 1
             if place >= 0:
-                row = Rows(rows.lines[place : place + 1], rows.numbers[place : place + 1])
+                here = slice(place, place + 1)
+                row = replace(rows, lines=rows.lines[here], numbers=rows.numbers[here], bad=())
                 check(row, int(np.count_nonzero((marks > row.lines[0]) & (marks <= last))))
-            yield Rows(rows.lines[later], rows.numbers[later], tuple(bad for bad in rows.bad if bad.line > last))
+            bad = tuple(bad for bad in rows.bad if bad.line > last)
+            yield replace(rows, lines=rows.lines[later], numbers=rows.numbers[later], bad=bad)
     if left:
         raise _others("it has more rows")
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from jacli import verify
 from jacli.errors import JacliError
-from jacli.problem import Problem
+from jacli.language.points import read_constant
+from jacli.problem import Problem, constant_nodes
 from jacli.problem import Variable as Bound
 from jacli.readings.lowering import Lowered
 from jacli.readings.precision import DOUBLE, SINGLE, Precision
 from jacli.readings.tape import Tape
 from jacli.result import STATUSES
-from jacli.stream.answer import POINT_STATUSES, Answer
+from jacli.stream.answer import POINT_STATUSES, UNCHECKED, Answer
 from jacli.stream.bulk import weighted
 from jacli.stream.compare import SINGLE_RTOL
+from jacli.stream.source import Rows
 from jacli.stream.task import Task
 
 #: Points whose proofs are remembered: data often has the same few special points again and again.
@@ -27,36 +30,49 @@ Proofs = Sequence[verify.Proof]
 _ZERO = verify.Proof("smooth", "0")
 
 
+@dataclass(frozen=True, slots=True)
+class At:
+    """A point: its doubles, and its numbers as they were typed, or None where the doubles are all there is."""
+
+    numbers: tuple[float, ...]
+    typed: tuple[str, ...] | None = None
+
+    def nodes(self, tape: Tape) -> list[int]:
+        """The numbers as exact constants on a tape."""
+        if self.typed is None:
+            return [tape.number(Fraction(double)) for double in self.numbers]
+        return [constant_nodes(tape, read_constant(text))[0] for text in self.typed]
+
+
 class Settler:
     """Settles points one by one.
 
     Args:
         task: what to compute.
-        decimals: the numbers were typed: 0.1 is one tenth, and not the double next to it.
         single: the floats to judge are of single precision, and so is the point then, whatever was typed.
     """
 
-    def __init__(self, task: Task, *, decimals: bool, single: bool) -> None:
+    def __init__(self, task: Task, *, single: bool) -> None:
         self.task = task
-        self.decimals = decimals and not single
         self.single = single
-        self._kept: dict[tuple[float, ...], Proofs | str] = {}
+        self._kept: dict[At, Proofs | str] = {}
 
-    def __call__(self, points: Any, answer: Answer) -> None:
+    def __call__(self, rows: Rows, answer: Answer) -> None:
         """Replace what ``answer`` says about its suspects by what is proved about them."""
+        answer.suspects = _suspects(rows, answer)
         for row in answer.suspects:
-            numbers = _single(points[row]) if self.single else tuple(points[row].tolist())
-            proofs = self._proofs(numbers)
+            point = _single(rows.numbers[row]) if self.single else _double(rows, row)
+            proofs = self._proofs(point)
             if isinstance(proofs, str):
                 answer.status[row] = POINT_STATUSES.index("undefined")
                 answer.reasons[row] = proofs
             else:
-                self._settle(answer, row, proofs, numbers)
+                self._settle(answer, row, proofs, point)
 
-    def _settle(self, answer: Answer, row: int, proofs: Proofs, numbers: tuple[float, ...]) -> None:
+    def _settle(self, answer: Answer, row: int, proofs: Proofs, point: At) -> None:
         values = answer.entries[row].tolist()
         if not self.single and not all(map(math.isfinite, values)):
-            values = answer.entries[row] = self._alone(numbers)
+            values = answer.entries[row] = self._alone(point)
         rtol = max(self.task.rtol, SINGLE_RTOL) if self.single else self.task.rtol
         judged = [verify.judge(*each, rtol, self.task.atol) for each in zip(values, proofs, strict=True)]
         answer.gap[row] = max(map(_gap, values, proofs), default=0.0)
@@ -68,29 +84,29 @@ class Settler:
         if status != "agree":
             answer.reasons[row] = f"{self.task.entries[worst]}: {reason or status}"
 
-    def _proofs(self, numbers: tuple[float, ...]) -> Proofs | str:
+    def _proofs(self, point: At) -> Proofs | str:
         """The proof of every entry, or why there is none."""
-        if numbers not in self._kept:
+        if point not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             try:
-                self._kept[numbers] = list(self._proved(numbers))
+                self._kept[point] = list(self._proved(point))
             except JacliError as error:
-                self._kept[numbers] = error.message
-        return self._kept[numbers]
+                self._kept[point] = error.message
+        return self._kept[point]
 
-    def _proved(self, numbers: tuple[float, ...]) -> Iterator[verify.Proof]:
-        if not all(map(math.isfinite, numbers)):
+    def _proved(self, point: At) -> Iterator[verify.Proof]:
+        if not all(map(math.isfinite, point.numbers)):
             raise JacliError("the point is beyond the range of single precision (about 3.4e38)")
-        problem = bound(self.task, numbers, decimals=self.decimals)
+        problem = bound(self.task, point)
         return prove(self.task, problem, SINGLE if self.single else DOUBLE)
 
-    def _alone(self, numbers: tuple[float, ...]) -> list[float]:
+    def _alone(self, point: At) -> list[float]:
         """Torch's derivative at one point, where dead branches cannot spoil it as the one-point commands know how."""
         from jacli import calculus
         from jacli.problem import Tolerance
 
-        problem = bound(self.task, numbers, decimals=self.decimals)
+        problem = bound(self.task, point)
         given = {"vjp": self.task.weights, "jvp": self.task.tangent}.get(self.task.command)
         tolerance = Tolerance(self.task.rtol, self.task.atol)
         function: Any = getattr(calculus, self.task.command)
@@ -98,23 +114,37 @@ class Settler:
         return [entry.value for line in result.block(self.task.command).rows for entry in line]
 
 
-def _single(point: Any) -> tuple[float, ...]:
+def _suspects(rows: Rows, answer: Answer) -> Sequence[int]:
+    """The points to settle: also those with numbers in words, if anything is checked."""
+    import numpy as np
+
+    asked = np.isin(rows.lines, list(rows.words)) & (answer.status != UNCHECKED) if rows.words else ()
+    return sorted({*answer.suspects, *np.flatnonzero(asked).tolist()})
+
+
+def _double(rows: Rows, row: int) -> At:
+    """A point as it was given."""
+    typed = None if rows.typed is None else tuple(rows.typed(int(rows.lines[row])))
+    return At(tuple(rows.numbers[row].tolist()), typed)
+
+
+def _single(point: Any) -> At:
     """The numbers of single precision that are nearest to a point's; infinite where they are beyond its range."""
     import numpy as np
 
     with np.errstate(over="ignore"):
-        return tuple(point.astype(np.float32).tolist())
+        return At(tuple(point.astype(np.float32).tolist()))
 
 
-def bound(task: Task, numbers: Sequence[float], *, decimals: bool) -> Problem:
+def bound(task: Task, point: At) -> Problem:
     """The task at one point, as the one-point commands take it."""
     tape = task.lowered.tape.copy()
+    exact = point.nodes(tape)
     variables: dict[str, Bound] = {}
     for variable in task.layout.variables:
-        doubles = tuple(numbers[place] for place in variable.places)
         nodes = task.lowered.variables[variable.name]
-        for node, double in zip(nodes, doubles, strict=True):
-            tape.bound[node] = tape.number(Fraction(repr(double)) if decimals else Fraction(double))
+        tape.bound.update(zip(nodes, (exact[place] for place in variable.places), strict=True))
+        doubles = tuple(point.numbers[place] for place in variable.places)
         variables[variable.name] = Bound(variable.name, variable.shape, doubles, nodes)
     wrt = tuple(variables[variable.name] for variable in task.wrt)
     fixed = tuple(variable for variable in variables.values() if variable not in wrt)

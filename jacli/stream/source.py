@@ -6,7 +6,7 @@ import io
 import os
 import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,11 @@ BLOCK = 1 << 22
 
 #: Longest line of text.
 LONGEST_LINE = 1 << 24
+
+#: Bytes at the beginning in which UTF-16 shows.
+_LOOKED_AT = 64
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: How long a stream may stay silent before what has come is answered, in seconds.
 _PATIENCE = 0.05
@@ -41,11 +46,17 @@ class Rows:
         lines: (points,) the line, or row, each point comes from, counted from 1.
         numbers: (points, chosen columns), float64 and finite.
         bad: the lines between them that are no points.
+        typed: gives a line's numbers as they were typed, one tenth where the double is only next to it; None where
+            the doubles are all there is.
+        words: the lines in which a number was typed in words, as pi/2: it may be none of the numbers that doubles or
+            decimals are, and the zero of a function that no double sees.
     """
 
     lines: Any
     numbers: Any
     bad: tuple[Bad, ...] = ()
+    typed: Callable[[int], Sequence[str]] | None = None
+    words: frozenset[int] = frozenset()
 
 
 class Source(Protocol):
@@ -54,13 +65,11 @@ class Source(Protocol):
     Attributes:
         columns: the columns' names, or None where there are none.
         width: how many columns there are.
-        typed: the numbers are decimals as someone typed them, and not doubles.
         unit: what a place is called: ``line`` or ``row``.
     """
 
     columns: tuple[str, ...] | None
     width: int
-    typed: bool
     unit: str
 
     def read(self, chosen: Sequence[int]) -> Iterator[Rows]:
@@ -122,11 +131,15 @@ def _text(feed: Feed, name: str, suffix: str, expected: int) -> Source:
     from jacli.stream.delimited import Delimited
     from jacli.stream.documents import Documents
 
-    start = feed.peek().lstrip(b"\xef\xbb\xbf \t\r\n")
+    start = feed.peek().lstrip()
     if not start:
         raise JacliError(f"there are no points in {name}", kind="file")
     if start.startswith((b"\x93NUMPY", b"PAR1")):
         raise JacliError(f"{name} is not text", None, "give the file its ending, .npy or .parquet", kind="file")
+    if b"\0" in start[:_LOOKED_AT]:
+        raise JacliError(f"{name} is not UTF-8 text", None, "save it as UTF-8", kind="file")
+    if b"\r" in start.rstrip() and b"\n" not in start:
+        raise JacliError(f"the lines of {name} end with CR alone", None, "end them with LF", kind="file")
     if suffix in (".jsonl", ".ndjson", ".json") or (suffix not in (".csv", ".tsv", ".txt") and start[:1] in b"[{"):
         return Documents(feed, name)
     return Delimited(feed, name, expected)
@@ -141,7 +154,7 @@ class Feed:
         self.taken = 0
         self._rest = b""
         self._peeked: bytes | None = None
-        self._ended = False
+        self._begun = self._ended = False
 
     @classmethod
     def of_stream(cls) -> Feed:
@@ -179,11 +192,16 @@ class Feed:
             cut = whole.rfind(b"\n") + 1 if data else len(whole)
             if cut:
                 self._rest = whole[cut:]
-                return whole[:cut]
+                return self._unmarked(whole[:cut])
             self._rest = whole
             if len(whole) > LONGEST_LINE:
                 raise JacliError(f"a line is longer than {LONGEST_LINE >> 20} MiB", kind="limit")
         return None
+
+    def _unmarked(self, block: bytes) -> bytes:
+        """A block without the mark that some put at the beginning of all."""
+        begun, self._begun = self._begun, True
+        return block if begun else block.removeprefix(_BYTE_ORDER_MARK)
 
     def _more(self) -> bytes:
         """A block of a file; of a stream, what has come when it pauses."""

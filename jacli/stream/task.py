@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -240,6 +240,7 @@ def bind(program: Program, columns: Sequence[str] | None, width: int, order: Seq
         return _by_position(program, width, order)
     places = _places(columns)
     names = [name for name in (order or places) if name in program.variables or order]
+    _refuse_twins(columns, {*names, *program.variables})
     missing = [name for name in program.variables if name not in places] + [n for n in names if n not in places]
     if missing:
         lacking = list(dict.fromkeys(missing))
@@ -259,13 +260,20 @@ def bind(program: Program, columns: Sequence[str] | None, width: int, order: Seq
     return Layout(tuple(variables), tuple(sources))
 
 
+def _refuse_twins(columns: Sequence[str], needed: Collection[str]) -> None:
+    """Raise JacliError where it is not clear which column is meant."""
+    seen: set[tuple[str, tuple[int, ...]]] = set()
+    for entry, column in zip(columns, map(_parsed, columns), strict=True):
+        if column in seen and column[0] in needed:
+            raise JacliError(f"two columns are named {entry}", kind="point")
+        seen.add(column)
+
+
 def _places(columns: Sequence[str]) -> dict[str, dict[tuple[int, ...], int]]:
     places: dict[str, dict[tuple[int, ...], int]] = {}
     for column, text in enumerate(columns):
         name, index = _parsed(text)
-        if index in places.setdefault(name, {}):
-            raise JacliError(f"two columns are named {text}", kind="point")
-        places[name][index] = column
+        places.setdefault(name, {})[index] = column
     return places
 
 
