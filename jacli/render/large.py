@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jacli.render.numbers import show, show_exact
-from jacli.render.report import TITLES
-from jacli.render.sections import Facts, Section, Table, Verdict
+from jacli.render.sections import TITLES, Facts, Section, Table, Verdict
 
 if TYPE_CHECKING:
     from jacli.render.options import Options

@@ -15,23 +15,13 @@ from jacli.render.backward import calls, intermediates
 from jacli.render.check import WITNESSES, claim_table, witness_cells
 from jacli.render.numbers import agreeing_digits, show, show_array, show_difference, show_exact, show_shape
 from jacli.render.options import Options
-from jacli.render.sections import Facts, Notes, Section, Table, Verdict
+from jacli.render.sections import TITLES, Facts, Notes, Section, Table, Verdict
 from jacli.result import STATUSES, Block, Entry, Named, Result
 
 #: A formula longer than this is not drawn: a footnote says its length and which format has it whole.
 LONGEST_FORMULA = 400
 #: A block with more entries than this is not drawn as a grid, nor are its entries that agree listed one by one.
 LARGEST_BLOCK = 2000
-
-TITLES = {
-    "jacobian": "Jacobian",
-    "vjp": "VJP = weights · Jacobian",
-    "jvp": "JVP = Jacobian · tangent",
-    "grad": "Gradient",
-    "hessian": "Hessian",
-    "hvp": "HVP = Hessian · tangent",
-    "backward": ".grad after the last call",
-}
 
 
 @dataclass(slots=True)

@@ -48,3 +48,14 @@ class Verdict:
 
 
 Section = Facts | Table | Notes | Verdict
+
+#: What the tables of derivatives are called.
+TITLES = {
+    "jacobian": "Jacobian",
+    "vjp": "VJP = weights · Jacobian",
+    "jvp": "JVP = Jacobian · tangent",
+    "grad": "Gradient",
+    "hessian": "Hessian",
+    "hvp": "HVP = Hessian · tangent",
+    "backward": ".grad after the last call",
+}
