@@ -426,6 +426,9 @@ def test_quiet_says_nothing(ask) -> None:
         ("grad", "max(x, x**2)", b"1", "kink"),
         ("grad", "where(x < 1, x, 2*x)", b"1", "undefined"),
         ("grad", "(1-cos(x))/x**2", b"1e-7", "rounding"),
+        ("jacobian", "(x - y)**3/(x**3 - y**3)", b"1,-1e-9", "rounding"),  # both sides of the difference round alike
+        ("jacobian", "(x - y)**3/(x**3 - y**3)", b"3,1e-300", "rounding"),
+        ("jacobian", "softmax([x, y, 0])[0]", b"700,0.5", "rounding"),
         ("grad", "where(x > 0, sqrt(x), -x)", b"-4", "agree"),
         ("grad", "expm1(x)/x", b"1e-9", "agree"),
         ("grad", "x**y", b"2,3", "agree"),
@@ -683,6 +686,25 @@ def test_what_was_read_before_an_error_is_answered_before_it_is_said(ask, tmp_pa
     assert found.status == 2
     assert "shorter than its header says" in found.err
     assert np.array_equal(np.load(out).reshape(-1, 2), points[: 1 << 15, ::-1])
+
+
+@pytest.mark.parametrize("check", ["suspect", "none"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cosh(x)*y, sinh(x), erf(x), gelu(y), abs(x)**y, tanh(y)",
+        "where(x > 0, cosh(x), sinh(y))*exp(y)",
+        "a = [[x, y, 1], [y, 2, x], [3, x, 5]]; a @ a, inv(a)",
+    ],
+)
+def test_a_point_does_not_depend_on_those_beside_it(text, dtype, check) -> None:
+    points = np.random.default_rng(9).normal(size=(150, 2))
+    whole = jacli.at_points(text, {"x": points[:, 0], "y": points[:, 1]}, dtype=dtype, check=check)
+    for part in (slice(0, 1), slice(3, 20), slice(40, 109), slice(149, 150)):
+        some = jacli.at_points(text, {"x": points[part, 0], "y": points[part, 1]}, dtype=dtype, check=check)
+        np.testing.assert_array_equal(some.values, whole.values[part])
+        np.testing.assert_array_equal(some.derivative, whole.derivative[part])
 
 
 # ---- interruption

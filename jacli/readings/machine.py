@@ -3,9 +3,9 @@
 Results go into registers that are used again as soon as nothing needs them: what is worked on stays in the processor's
 cache. Conditions are numbers too, 1 where they hold and 0 elsewhere.
 
-The machine has a second gait. ``nudged`` multiplies each rounded result by ``1 ± 2**-30``: a rounding error enlarged
-2**23 times, whose effect is large enough to be seen. Digits that cancel in one gait are lost in the other. It is an
-observation and not a bound, so what looks suspicious is left to the prover.
+The machine has a second gait. ``nudged`` multiplies each rounded result by a number around ``1 ± 2**-30``: a rounding
+error enlarged 2**23 times, whose effect is large enough to be seen. Digits that cancel in one gait are lost in the
+other. It is an observation and not a bound, so what looks suspicious is left to the prover.
 """
 
 from __future__ import annotations
@@ -107,14 +107,13 @@ class Machine:
         self, tape: Tape, computed: Sequence[int], places: Mapping[int, int], constants: Mapping[int, float]
     ) -> list[Step]:
         t = torch()
-        nudges = [self._tensor(1 + NUDGE), self._tensor(1 - NUDGE)]
         steps = []
         for node in computed:
             op = tape.ops[node]
             args, function = op.args, _into(t, op)
             if op.op == "pow" and args[1] in constants:
                 args, function = args[:1], _power(t, constants[args[1]])
-            nudge = None if op.op in _EXACT else nudges[_side(node)]
+            nudge = None if op.op in _EXACT else self._tensor(1 + NUDGE * _share(node))
             steps.append(Step(function, tuple(places[arg] for arg in args), places[node], nudge))
         return steps
 
@@ -159,9 +158,14 @@ def _allot(tape: Tape, computed: Sequence[int], places: dict[int, int], first: i
     return beyond - first
 
 
-def _side(node: int) -> int:
-    """Up or down, by a hash, so that errors neither all add up nor all cancel."""
-    return node * 2654435761 >> 16 & 1
+def _share(node: int) -> float:
+    """Which part of the nudge an operation gets, by a hash: one to two times as much, up or down.
+
+    Nudges of one size would cancel in a difference whose two sides were nudged equally often.
+    """
+    mixed = (node + 1) * 2654435761 % 2**32
+    size = 1 + (mixed & 0xFFFF) / 2**16
+    return size if mixed >> 16 & 1 else -size
 
 
 def _double(value: Any) -> float:

@@ -19,6 +19,10 @@ from jacli.stream.task import Task
 TOGETHER = {"cpu": 1 << 15, "cuda": 1 << 18}
 _MOST_NUMBERS = {"cpu": 1 << 21, "cuda": 1 << 26}
 
+#: Points are computed in multiples of so many, for processors compute some at once and the rest one by one, by other
+#: instructions: the last digit of a point's results must not depend on how many points stand beside it.
+_ABREAST = 64
+
 #: Different ways through a program's choices that get formulas of their own.
 _MOST_ROUTES = 64
 
@@ -80,12 +84,15 @@ class Bulk:
 
     def __call__(self, points: Any) -> Answer:
         """The results at ``points``, a float64 array (points, numbers of a point), at most ``together`` of them."""
-        columns = self._columns(points)
-        groups = self._groups(columns)
+        columns, count = self._columns(points), len(points)
+        groups = self._groups(columns, count)
         if len(groups) == 1:
-            return self._answer(columns, self._route(groups[0][0]))
-        parts = [(members, self._answer(columns[:, members], self._route(taken))) for taken, members in groups]
-        return merged(len(points), [(members.cpu().numpy(), part) for members, part in parts])
+            return self._answer(columns, count, self._route(groups[0][0]))
+        parts = [
+            (members, self._answer(columns[:, _filled(members)], len(members), self._route(taken)))
+            for taken, members in groups
+        ]
+        return merged(count, [(members.cpu().numpy(), part) for members, part in parts])
 
     def leeway(self, points: Any) -> Any:
         """How far results computed at other times may be off: (points, output entries and derivative entries).
@@ -96,8 +103,8 @@ class Bulk:
 
         columns = self._columns(points)
         found = np.empty((len(points), len(self.task.outputs) + len(self.task.entries)))
-        for taken, members in self._groups(columns):
-            off = self._leeway(columns[:, members], self._route(taken))
+        for taken, members in self._groups(columns, len(points)):
+            off = self._leeway(columns[:, _filled(members)], self._route(taken))[:, : len(members)]
             found[members.cpu().numpy()] = off.nan_to_num(nan=float("inf"), posinf=float("inf")).T.cpu().numpy()
         return found
 
@@ -110,31 +117,33 @@ class Bulk:
         return off + both[0].abs() * (SINGLE_RTOL if self.single else _SAME) + _TINY
 
     def _columns(self, points: Any) -> Any:
-        """The points' numbers: a row each, a column a point."""
-        columns = block(points.shape[1], points.shape[:1])
-        columns.numpy()[:] = points.T
+        """The points' numbers: a row each, a column a point; the last point again and again until they are abreast."""
+        count = len(points)
+        columns = block(points.shape[1], (-(-count // _ABREAST) * _ABREAST,))
+        columns.numpy()[:, :count] = points.T
+        columns[:, count:] = columns[:, count - 1 : count]
         if self.single:
             columns = columns.float().double()
         return columns.to(self.device)
 
-    def _answer(self, columns: Any, route: Route) -> Answer:
-        """The results at points that take one route."""
+    def _answer(self, columns: Any, count: int, route: Route) -> Answer:
+        """The results at the first ``count`` points, which take one route."""
         import numpy as np
 
-        count = columns.shape[1]
         if self.check == "none":
             values, entries, _ = route(columns)
             if self.single:
                 values, entries = values.float(), entries.float()
-            return Answer(_by_point(values), _by_point(entries), np.full(count, UNCHECKED, np.uint8), np.zeros(count))
+            status = np.full(count, UNCHECKED, np.uint8)
+            return Answer(_by_point(values, count), _by_point(entries, count), status, np.zeros(count))
         values, entries = self.autograd(columns.float() if self.single else columns)
         found = self._compared(columns, values, entries, route)
         return Answer(
-            _by_point(values),
-            _by_point(entries),
-            np.where(_by_point(found.agrees), np.uint8(AGREE), np.uint8(ROUNDING)),
-            _by_point(found.gap),
-            range(count) if self.check == "all" else np.flatnonzero(_by_point(~found.sure)).tolist(),
+            _by_point(values, count),
+            _by_point(entries, count),
+            np.where(_by_point(found.agrees, count), np.uint8(AGREE), np.uint8(ROUNDING)),
+            _by_point(found.gap, count),
+            range(count) if self.check == "all" else np.flatnonzero(_by_point(~found.sure, count)).tolist(),
         )
 
     def _compared(self, columns: Any, values: Any, entries: Any, route: Route) -> Comparison:
@@ -160,10 +169,13 @@ class Bulk:
         conditions = [arg for node in self._selects for arg in _conditions(tape, node)]
         return Machine(tape, conditions, self._names, self.device) if conditions else None
 
-    def _groups(self, columns: Any) -> list[tuple[tuple[int, ...] | None, Any]]:
-        """The ways taken through the choices (None: more than get formulas of their own), each with its points."""
+    def _groups(self, columns: Any, count: int) -> list[tuple[tuple[int, ...] | None, Any]]:
+        """The ways that the first ``count`` points take through the choices, each with its points.
+
+        Where there are more ways than get formulas of their own, there is one, None.
+        """
         t = torch()
-        everyone = t.arange(columns.shape[1], device=self.device)
+        everyone = t.arange(count, device=self.device)
         if self._conditions is None:
             return [((), everyone)]
         held = self._conditions(columns)
@@ -172,7 +184,7 @@ class Bulk:
             conditions = held[start : start + len(_conditions(tape, node))]
             start += len(conditions)
             taken.append(_position(t, conditions, len(tape.ops[node].args)))
-        ways, which = t.unique(t.stack(taken), dim=1, return_inverse=True)
+        ways, which = t.unique(t.stack(taken)[:, :count], dim=1, return_inverse=True)
         if ways.shape[1] == 1:
             return [(tuple(ways[:, 0].tolist()), everyone)]
         if ways.shape[1] > _MOST_ROUTES:
@@ -200,9 +212,15 @@ class Bulk:
         return Route(machine, len(outputs), len(entries), _live(task))
 
 
-def _by_point(rows: Any) -> Any:
-    """(rows, points) as an array (points, rows) whose columns lie together; (points,) as it is."""
-    return rows.t().cpu().numpy()
+def _filled(members: Any) -> Any:
+    """Places of points, the last one again and again until they are abreast."""
+    missing = -len(members) % _ABREAST
+    return torch().cat([members, members[-1:].expand(missing)]) if missing else members
+
+
+def _by_point(rows: Any, count: int) -> Any:
+    """The first ``count`` of (rows, points) as an array (points, rows) whose columns lie together, or of (points,)."""
+    return rows[..., :count].t().cpu().numpy()
 
 
 def _conditions(tape: Tape, node: int) -> tuple[int, ...]:
