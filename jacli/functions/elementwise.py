@@ -119,7 +119,6 @@ EXPONENTIAL = (
         lambda t, x: t.sign(x) * t.abs(x) ** (1 / 3),
         "x=-8",
         kinks="infinite slope at x = 0",
-        aliases=("real_root3",),
     ),
     Function(
         "pow",
