@@ -411,7 +411,7 @@ class Prover:
         """What to type where an odd root of a negative number was meant, and its slope."""
         op, args, _ = self.tape.ops[found.node]
         exponent = self.balls.value(args[1]) if op == "pow" else None
-        if not isinstance(exponent, fmpq) or exponent.q % 2 == 0 or exponent.q == 1:
+        if not isinstance(exponent, fmpq) or exponent.q % 2 == 0 or exponent.q == 1 or self.balls.sign(args[0]) != -1:
             return None
         base, power = self.tape.source(args[0]) or "x", f"({int(exponent.p)}/{int(exponent.q)})"
         size = self.tape.add("pow", self.tape.add("abs", args[0]), args[1])

@@ -91,6 +91,21 @@ SWITCHES: list[tuple[str, str, str, str, object, str]] = [
     ("Piecewise((x, x > 0), (y, True)) + log(z)", "x=1,y=1,z=-1", "y", "smooth", "0", ""),
     ("sqrt(x*y)", "x=0,y=1", "y", "smooth", "0", ""),
     ("Piecewise((1, floor(y) < y - 2), (floor(2*y), True))", "y=-2", "y", "undefined", ("oo", "0"), "a jump"),
+    # exponents made of what moves that do not move themselves
+    ("x**where(x < 1, y, y)", "x=-1/2,y=-1", "x", "smooth", "-4", "switches"),
+    ("(x - 3)**floor(y + x/9)", "x=0,y=3/2", "x", "smooth", "1", "switches"),
+    ("(x - 3)**(sin(x)**2 + cos(x)**2)", "x=0", "x", "smooth", "1", "switches"),
+    ("(x - 3)**(sin(x)**2 + cos(x)**2 - 1 + x)", "x=0", "x", "undefined", None, "single point"),
+    ("y**(y/x)", "x=1,y=0", "x", "smooth", "0", "switches"),
+    ("where(Ne(x, 0), x**2*(-1)**floor(1/x), 0)", "x=0", "x", "undecided", None, "no more than a bound"),
+    # one condition decides, whether the others have a value or not
+    ("where(And(x > 0, log(x) < 1), x*log(x), 0)", "x=0", "x", "edge", ("0", "-oo"), "infinite slope"),
+    ("where(And(log(x) < 1, x > 0), x**2, -x)", "x=0", "x", "kink", ("-1", "0"), ""),
+    ("where(And(log(x - 2) > 0, x > 5), 1, abs(x))", "x=0", "x", "kink", ("-1", "1"), "abs(x)"),
+    ("where(Or(x == 0, sin(x)/x > 2), x**2, -x)", "x=0", "x", "smooth", "-1", "switches"),
+    ("where(And(x > 0, log(x) < 1), 1, log(x))", "x=0", "x", "undefined", None, "the logarithm"),
+    # 0 to a negative power has no real root to speak of
+    ("x**((y - 3)/3)", "x=0,y=2", "x", "undefined", None, "0 to a negative power"),
 ]
 
 
@@ -254,7 +269,7 @@ HESSIANS = [
         "x=1.5,y=0",
         [["0", "0.47140452079103168293"], ["0.47140452079103168293", "0.058124868219087701184"]],
     ),
-    ("x**0 + x**(y-y)", "x=0,y=3", [["0", "undefined"], ["undefined", "undefined"]]),
+    ("x**0 + x**(y-y)", "x=0,y=3", [["0", "0"], ["0", "0"]]),
     # what does not move along a line, and is differentiated across it
     ("abs(x)*exp(y)", "x=0,y=0", [["undefined", "undefined"], ["kink", "0"]]),
     ("sin(floor(y))*((1 + x) - 1)", "x=0,y=0", [["0", "undefined"], ["undefined", "0"]]),

@@ -115,10 +115,10 @@ class Point:
         """The first argument without a value, if that matters; ``given`` loses those that do not."""
         if all(type(v) is not Undefined and type(v) is not Unknown for v in given):
             return None
-        if op in ("and", "or"):  # one stable False (True) decides, whatever the others are
-            decisive = Truth(op == "or", stable=True)
-            if decisive in given:
-                given[:] = [decisive]
+        if op in ("and", "or"):  # one False (True) decides, whatever the others are
+            decisive = [v for v in given if type(v) is Truth and v.holds == (op == "or")]
+            if decisive:
+                given[:] = decisive
                 return None
         return next((v for v in given if type(v) is Undefined), None) or next(v for v in given if type(v) is Unknown)
 

@@ -430,12 +430,29 @@ class Algebra:
         """``a**b`` with an exponent that moves or is irrational."""
         a = self.lead(a)
         if a.nothing:
-            if (self.pole(b) or self.sign(b)) > 0:
-                return ZERO
+            up = self.pole(b) or self.sign(b)
+            if up >= 0:
+                return ZERO if up else self.number(1)
             raise NotRealError("division by zero")
         if self.sign_of(a.terms[0][1]) < 0:
+            if not self._leaves_integers(b):
+                raise NoGermError("a negative number to a power that may be an integer")
             raise NotRealError("a negative number to a power that is not an integer")
         return self.exp(self.mul(b, self.log(a)))
+
+    def still(self, a: Germ) -> int | None:
+        """The node of the one number that a germ is all along, None where it moves or may move."""
+        if a.scale or a.order is not None or any(exponent != CONSTANT for exponent, _ in a.terms):
+            return None
+        return a.terms[0][1] if a.terms else self.tape.number(0)
+
+    def _leaves_integers(self, a: Germ) -> bool:
+        """It is not an integer close to the point, as it moves without jumps, or does not move and is none."""
+        large, c, rest = self.parts(a)
+        if not self.lead(rest).nothing or large:
+            return a.rest is Rest.CUT or a.order > CONSTANT  # type: ignore[operator]
+        value = self.exact(c)
+        return isinstance(value, Angle) or (isinstance(value, arb) and not value.contains_integer())
 
     def derivative(self, a: Germ) -> Germ:
         """The derivative by s of an exact germ without a scale, term by term."""

@@ -37,6 +37,14 @@ _COMPARISONS: dict[str, Callable[[int], bool]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """No real value on this side, because of what happens at ``node``."""
+
+    node: int
+    reason: str
+
+
 class Walk:
     """One side's germs: ``x + side*s*direction`` for small s."""
 
@@ -57,7 +65,7 @@ class Walk:
         self.side = side
         self.algebra = Algebra(balls, count, beside)
         self.forms = forms  # what is known of nodes along the whole line
-        self.germs: dict[int, Germ | Truth] = {}
+        self.germs: dict[int, Germ | Truth | Missing] = {}
         self.choices: dict[int, int] = {}
         self.uses: dict[int, tuple[int, ...]] = {}
         self.stuck: list[int] = []  # nodes that stay at their switching point all along, or return without end
@@ -69,20 +77,37 @@ class Walk:
         stack = [root]
         while stack:
             node = stack[-1]
-            if node not in self.germs:
-                wanted = self._wanted(node)
-                if wanted:
-                    stack.extend(wanted)
-                    continue
+            wanted = self._known(node)
+            if wanted:
+                stack.extend(wanted)
+            else:
+                stack.pop()
+        return self._number(root)
+
+    def _known(self, node: int) -> list[int]:
+        """Make a node known; the arguments that have to be known first."""
+        if node in self.germs:
+            return []
+        try:
+            wanted = self._wanted(node)
+            if not wanted:
                 self.here = node
                 self.tape.at(self.tape.spans[node])
                 self.germs[node] = self._step(node)
-                self.tape.at(None)
-            stack.pop()
-        return self._number(root)
+        except NotRealError as error:  # perhaps in a condition that does not matter, as another one decides
+            self.germs[node], wanted = Missing(self.here, error.reason), []
+        self.tape.at(None)
+        return wanted
+
+    def _looked_up(self, node: int) -> Germ | Truth:
+        found = self.germs[node]
+        if isinstance(found, Missing):
+            self.here = found.node
+            raise NotRealError(found.reason)
+        return found
 
     def _number(self, node: int) -> Germ:
-        found = self.germs[node]
+        found = self._looked_up(node)
         if isinstance(found, Truth):
             raise TypeError("a condition is no number")
         return found
@@ -109,10 +134,18 @@ class Walk:
             for arg in args:
                 if arg not in self.germs:
                     return [arg]
-                if self._holds(arg) == (op == "or"):
+                if self._decides(op, arg):
                     return []
             return []
+        for arg in args:
+            if isinstance(self.germs.get(arg), Missing):
+                self._looked_up(arg)
         return [arg for arg in args if arg not in self.germs]
+
+    def _decides(self, op: str, condition: int) -> bool:
+        """One condition is enough: a True of ``or``, a False of ``and``."""
+        found = self.germs[condition]
+        return isinstance(found, Truth) and found.holds == (op == "or")
 
     def _wanted_of_choice(self, args: tuple[int, ...]) -> list[int]:
         conditions, taken = self._branch(args)
@@ -127,7 +160,7 @@ class Walk:
         return args[:-1:2], args[-1] if len(args) % 2 else None
 
     def _holds(self, condition: int) -> bool:
-        found = self.germs[condition]
+        found = self._looked_up(condition)
         return isinstance(found, Truth) and found.holds
 
     def _step(self, node: int) -> Germ | Truth:
@@ -166,7 +199,9 @@ class Walk:
         if op in _COMPARISONS:
             side = self._order(args)
             return Truth(_COMPARISONS[op](side), bool(side) or args[0] == args[1])
-        found = OPERATIONS[op](*(self.germs[arg] for arg in args if arg in self.germs))
+        known = [arg for arg in args if arg in self.germs]
+        deciding = [arg for arg in known if op in ("and", "or") and self._decides(op, arg)]
+        found = OPERATIONS[op](*map(self._looked_up, deciding or known))
         if not isinstance(found, Truth):
             raise TypeError("a number is no condition")
         return found
@@ -240,12 +275,14 @@ class Walk:
         return self._chosen(self.here, 0 if first else 1, self._number(self.uses[self.here][0]))
 
     def _power(self, args: tuple[int, ...], given: list[Germ]) -> Germ:
-        exponent = None if self.moves(args[1]) else self.balls.value(args[1])
-        if type(exponent) is not fmpq:
+        still = self.algebra.still(given[1])  # it may come from a variable that moves, and not move itself
+        exponent = None if still is None else self.balls.value(still)
+        if still is None or type(exponent) is not fmpq or self.moves(args[1]):
             self.choices[self.here] = self.side
+        if still is None or type(exponent) is not fmpq:
             self._stays(given[0].nothing)
             return self.algebra.general_power(*given)
-        self.algebra.exact(args[1])
+        self.algebra.exact(still)
         if exponent.q != 1:
             self._rooted(given[0])
         return self.algebra.power(given[0], Fraction(int(exponent.p), int(exponent.q)))
