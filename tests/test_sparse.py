@@ -21,6 +21,7 @@ import jacli
 from jacli.errors import JacliError
 from jacli.render import render
 from jacli.result import Result
+from jacli.sparse import check
 from jacli.sparse.equations import Equations, Shape
 from jacli.sparse.pattern import Pattern
 from jacli.sparse.result import LargeResult
@@ -401,6 +402,30 @@ def test_patterns() -> None:
     assert (pattern.per_row.min(), pattern.per_row.max()) == (3, 5)
     assert 5 <= pattern.forward_colours <= 9
     assert pattern.picture(10, 5)[0].startswith("⠻⣦")
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("{y*x[i]**2.5 for i in 0:3}", "x=[-1,0,2],y=2"),
+        ("{y*(x[i]**2)**(4/3) + sqrt(x[i])**3 for i in 0:3}", "x=[0,1,2],y=2"),
+        ("{sigmoid(x[i]**(-2))*y for i in 0:3}", "x=[0,1,2],y=2"),
+        ("{y*exp(-1/abs(x[i])) for i in 0:3}", "x=[0,1,2],y=2"),
+        ("{y**x[i] for i in 0:3}", "x=[0,1,2],y=0"),
+        ("{acos(x[i])**2*y for i in 0:3}", "x=[1,-1,0],y=2"),
+        ("{where(x[i] > 0, max(log(x[i]), 0), y) for i in 0:4}", "x=[1,-1,0,2],y=2"),
+    ],
+)
+def test_edges_and_what_has_no_value_are_seen_without_a_sample(
+    text: str, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "sample", lambda _: [])
+    result, true = sparse(text, at).quantity("jacobian"), jacli.jacobian(text, at)
+    assert isinstance(true, Result)
+    assert result.entries is not None
+    rows = true.block("jacobian").rows
+    for i, j, kind in zip(result.entries.rows, result.entries.columns, result.verdicts.kinds, strict=True):
+        assert check.KINDS[kind] == rows[i][j].status
 
 
 def test_colours_are_enough() -> None:

@@ -7,14 +7,14 @@ where an operand is so near a switching point that rounding could have taken the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jacli.functions import ROWS
-from jacli.readings import floats, terms
+from jacli.readings import derive, floats, terms
 from jacli.readings.adjoint import derivative
 from jacli.readings.tape import Tape
 from jacli.sparse.family import Floats, Mask
@@ -83,30 +83,18 @@ def _slope(part: Part, found: tuple[Any, Any], near: Mask, tolerance: Any) -> Sl
 
 
 def _near_a_switch(part: Part, point: Floats) -> Mask:
-    """The rows without a value, and those where rounding could decide a comparison, a sign, a maximum or a step."""
+    """The rows without a value, and those where rounding could decide a comparison, a sign, a maximum or an edge."""
     tape, root, rows = part.plan.tape, part.plan.root, len(part.family)
     slots = tensors(part.family, point)
-    margins = list(_margins(tape, tape.needed([root])))
-    near: Mask = ~np.isfinite(floats.evaluate(tape.ops, [root], slots)[root].expand(rows).numpy())
-    if margins:
-        values, errors = _with_errors(tape, [root, *(node for pair in margins for node in pair)], slots, leaf=_UNIT)
-        for a, b in margins:
-            if a in values and b in values:
-                near |= np.abs(values[a] - values[b]) <= _MARGIN * (errors[a] + errors[b])
+    near = np.zeros(rows, bool)
+    for value in floats.evaluate(tape.ops, [root], slots).values():  # one on the way may be infinite, and the root not
+        near |= ~np.isfinite(value.numpy())
+    switches = derive.switches(tape, [root])
+    if switches:
+        values, errors = _with_errors(tape, switches, slots, leaf=_UNIT)
+        for node in switches:
+            near |= np.abs(values[node]) <= _MARGIN * errors[node]
     return near
-
-
-def _margins(tape: Tape, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """Pairs of nodes at whose equality a formula changes."""
-    zero = tape.number(0)
-    for node in nodes:
-        op, args, _ = tape.ops[node]
-        if op in ("abs", "sign", "atan2"):
-            yield args[0], zero
-        elif op in ("max", "min") or op in _COMPARISONS:
-            yield args[0], args[1]
-        elif op in ("floor", "ceil"):
-            yield args[0], tape.add("floor", tape.add("add", args[0], tape.add("div", tape.number(1), tape.number(2))))
 
 
 def _with_errors(

@@ -247,7 +247,8 @@ class Checker:
         if self.mode == "all":
             verdicts, wanted = unchecked(count), np.arange(count)
         else:
-            suspicious = self._alone(question) if question.alone else self._suspicious(question)
+            with np.errstate(all="ignore"):  # infinities meet
+                suspicious = self._alone(question) if question.alone else self._suspicious(question)
             verdicts = Verdicts(np.where(suspicious, _UNCHECKED, _AGREE).astype(np.uint8))
             wanted = np.flatnonzero(suspicious)
         return self._proved(question, verdicts, [*sample(count), *wanted.tolist()])
