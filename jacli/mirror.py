@@ -21,7 +21,7 @@ import numpy as np
 from jacli.functions import ROWS
 from jacli.language.syntax import Node, Program
 from jacli.readings import derive, floats
-from jacli.readings.lowering import call
+from jacli.readings.lowering import FACTORING, call
 from jacli.readings.machine import ENLARGED, NUDGE, Machine
 from jacli.readings.tape import Tape
 
@@ -85,7 +85,7 @@ class Mirror:
             elif node.op == "variable":
                 values[index] = self._nudged(index, plain[index])
             else:
-                value = floats.applied(self.program.nodes, index, values)
+                value = floats.applied(self.program.nodes, index, ChainMap(self._shaken(index, values), values))
                 values[index] = value if node.op in _EXACT else self._nudged(index, value)
         return values
 
@@ -94,11 +94,26 @@ class Mirror:
         if self._nudges is None:
             return value
         t = floats.torch()
-        start = index * 7919 % _OFFSETS
-        nudges = self._nudges[start : start + value.numel()].reshape(value.shape)
         grains = value * _GRAIN
         exact = (grains == grains.round()) & (value.abs() < _EXACT_BELOW)
-        return t.where(exact, value, value * nudges)
+        return t.where(exact, value, self._moved_anyway(index, value))
+
+    def _moved_anyway(self, index: int, value: Any) -> Any:
+        assert self._nudges is not None
+        start = index * 7919 % _OFFSETS
+        return value * self._nudges[start : start + value.numel()].reshape(value.shape)
+
+    def _shaken(self, index: int, values: Mapping[int, Any]) -> dict[int, Any]:
+        """The matrix that a node factors, in the second gait: libraries give the exact result of a matrix nearby."""
+        node = self.program.nodes[index]
+        if self._nudges is None or node.op not in FACTORING:
+            return {}
+        return {node.args[0]: self._moved_anyway(index, values[node.args[0]])}
+
+    def _given(self, index: int) -> list[Any]:
+        """The arguments of a node, as its rule should see them; None for one that was never computed."""
+        shaken = self._shaken(index, self.values)
+        return [shaken.get(arg, self.values.get(arg)) for arg in self.program.nodes[index].args]
 
     # ---- backwards
 
@@ -144,7 +159,7 @@ class Mirror:
             return [bar if node.op == "family" else None, *[None] * (len(node.args) - 1)]
         rule = _RULES.get(node.op)
         if rule is not None and not _of_two(node):
-            return rule(bar, value, *(self.values[arg] for arg in node.args), *(node.value or ()))
+            return rule(bar, value, *self._given(index), *(node.value or ()))
         return [None if partial is None else bar * partial for partial in self._slopes(index)]
 
     def _slopes(self, index: int) -> Sequence[Any]:
@@ -216,7 +231,7 @@ class Mirror:
         t = floats.torch()
         node, value = self.program.nodes[index], self.values[index]
         moved = [dots.get(arg) for arg in node.args]
-        args = [self.values.get(arg) for arg in node.args]
+        args = self._given(index)
         if node.op in _LINEAR:
             zeros = {arg: t.zeros_like(self.values[arg]) for arg in node.args}
             return floats.applied(self.program.nodes, index, ChainMap(dict(dots), zeros, self.values))
@@ -247,13 +262,24 @@ class Mirror:
         """
         t = floats.torch()
         found: dict[int, Any] = {}
+        valueless = self.valueless()
         with t.no_grad():
             for index in self.values:
-                mask = self._switching(index)
-                if self._is_number(index):
-                    mask = mask | ~self.values[index].isfinite()
+                mask = self._switching(index) | valueless.get(index, False)
                 if bool(mask.any()):
                     found[index] = mask
+        return found
+
+    def valueless(self) -> dict[int, Any]:
+        """The entries that have no value, by node: not finite, or the angle of the origin. One mask a node."""
+        masks = {index: self._valueless(index) for index in self.values if self._is_number(index)}
+        return {index: mask for index, mask in masks.items() if bool(mask.any())}
+
+    def _valueless(self, index: int) -> Any:
+        node, found = self.program.nodes[index], ~self.values[index].isfinite()
+        if node.op == "atan2":
+            y, x = (_near(self.values[arg], self.second.values[arg]) for arg in node.args)
+            found = found | (y & x)
         return found
 
     def _switching(self, index: int) -> Any:

@@ -19,7 +19,7 @@ from jacli.mirror import Mirror, NoRule
 from jacli.problem import Problem, Tolerance, Vector, row_names, too_long
 from jacli.readings import floats
 from jacli.result import Block, Entry, Named, Result, entry_names
-from jacli.sparse.wires import Wiring, wiring
+from jacli.sparse.wires import Wiring, wiring, without_value
 
 #: What rounding in long sums may do, relative to the largest entry of the row.
 ROUNDING = 1e-12
@@ -94,28 +94,46 @@ class _Second:
     @cached_property
     def _switching(self) -> dict[int, Any]:
         """The entries at a switching point, by node, flat."""
-        found, shapes = self.mirror.switching(), self.problem.shapes
-        return {node: mask.expand(shapes[node]).reshape(-1).numpy() for node, mask in found.items()}
+        return self._flat(self.mirror.switching())
+
+    @cached_property
+    def _without(self) -> Any:
+        """The rows that are made of an entry without a value."""
+        program = self.problem.program
+        return without_value(
+            program, self.problem.shapes, tuple(program.variables), self._flat(self.mirror.valueless())
+        )
+
+    def _flat(self, masks: dict[int, Any]) -> dict[int, Any]:
+        shapes = self.problem.shapes
+        return {node: mask.expand(shapes[node]).reshape(-1).numpy() for node, mask in masks.items()}
 
     def _deciding(self, weights: Sequence[Any]) -> list[bool]:
-        """For each column, whether it decides about a switching point on the way to an output with a weight."""
+        """For each column, whether it decides about a switching point on the way to an output with a weight.
+
+        Or has a part in one without a value.
+        """
         if not self._switching:
             return [False] * len(self.problem.columns)
-        used = dict(zip(self.problem.program.outputs, (piece.reshape(-1) != 0 for piece in weights), strict=True))
-        marks = self._wiring.deciding(self._switching, used)
+        used = np.concatenate([piece.reshape(-1) != 0 for piece in weights])
+        wiring = self._wiring
+        turning = wiring.deciding(self._switching, wiring.at_outputs(used))
+        spoilt = wiring.pulled(wiring.at_outputs(used & self._without))
         nodes = [self.problem.program.variables.get(variable.name, -1) for variable in self.problem.wrt]
-        parts = zip(nodes, self.problem.wrt, strict=True)
-        masks = [marks[node] if node in marks else np.zeros(len(variable.entries), bool) for node, variable in parts]
+        masks = [
+            turning[node] | spoilt[node] if node in turning else np.zeros(len(variable.entries), bool)
+            for node, variable in zip(nodes, self.problem.wrt, strict=True)
+        ]
         return [bool(turns) for mask in masks for turns in mask]
 
     def _decided(self, tangent: Sequence[Any]) -> list[bool]:
-        """For each row, whether a switching point decides about it that the tangent moves."""
+        """For each row, whether a switching point decides about it that the tangent moves, or it has no value."""
         if not self._switching:
             return [False] * self.problem.output_size
         nodes = [self.problem.program.variables.get(variable.name, -1) for variable in self.problem.wrt]
         moved = {node: piece.reshape(-1) != 0 for node, piece in zip(nodes, tangent, strict=True)}
-        marks = self._wiring.decided(self._switching, moved)
-        return [bool(turns) for node in self.problem.program.outputs for turns in marks[node]]
+        marks = self._wiring.of_outputs(self._wiring.decided(self._switching, moved)) | self._without
+        return [bool(turns) for turns in marks]
 
 
 def _cut(numbers: Sequence[float], shapes: Sequence[tuple[int, ...]]) -> list[Any]:

@@ -125,5 +125,24 @@ def test_switching_points_are_no_agreement(text: str, at: list[float], turning: 
     assert (along.status == "agree") == (0 not in turning)
 
 
+@pytest.mark.usefixtures("short")
+def test_an_output_that_stands_there_twice_has_both_weights() -> None:
+    found = jacli.vjp("b = cumsum(abs(a)); b, b", {"a": [0, 1, 2, 3]}, [1] * 4 + [0] * 4).block("vjp").rows[0]
+    assert [entry.status for entry in found] == ["undefined", "agree", "agree", "agree"]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("inner", ["a**(-2)", "1/a", "atan2(a, a)"])
+def test_what_has_no_value_has_no_slope_whatever_moves(inner: str) -> None:
+    """Its own value may be finite: that of sigmoid(1/0) is 1 in doubles."""
+    text, at = f"s*sigmoid(cumsum({inner}))", {"a": [1, 1, 0, 1], "s": 2}
+    along = jacli.jvp(text, at, [1.0], wrt="s").block("jvp").rows[0]
+    assert [entry.status for entry in along] == ["agree", "agree", "undefined", "undefined"]
+    (back,) = jacli.vjp(text, at, [1, 1, 0, 0], wrt="s").block("vjp").rows[0]
+    assert back.status == "agree"
+    (back,) = jacli.vjp(text, at, [1, 1, 0, 1], wrt="s").block("vjp").rows[0]
+    assert back.status == "undefined"
+
+
 def test_a_long_program_is_not_begun() -> None:
     assert problem.prepare("a @ w", "a=ones(200,200), w=ones(200,200)").lowered is None

@@ -16,8 +16,8 @@ import numpy as np
 from jacli.functions import ROWS
 from jacli.language.counting import counts, gathered
 from jacli.language.syntax import Node, Program
-from jacli.readings.lowering import Scalar, TooLarge, call, run
-from jacli.readings.tape import Tape
+from jacli.readings.lowering import FACTORING, Scalar, TooLarge, call, nodes_of, run
+from jacli.readings.tape import Factored, Tape
 from jacli.recursion import deep
 
 _MOVES = frozenset("index gather family reshape transpose concat stack array".split())
@@ -268,6 +268,7 @@ class _Writing:
             raise TooLarge
         args = [self.array(arg, self._places(arg)) for arg in node.args]
         result = self._row(index)(*args, *(node.value or ()))
+        self._note_factored(node.op, args, result)
         return result.reshape(-1)[place] if hasattr(result, "reshape") else result
 
     def solved(self, index: int, place: int) -> Any:
@@ -279,7 +280,14 @@ class _Writing:
         row, column = divmod(place, columns)
         right = self._places(b).reshape(-1, columns)[:, column]
         matrix, side = self.array(a, self._places(a)), self.array(b, right)
-        return self._row(index)(matrix, side)[row]
+        result = self._row(index)(matrix, side)
+        self._note_factored("solve", [matrix], result)
+        return result[row]
+
+    def _note_factored(self, op: str, args: Sequence[Any], result: Any) -> None:
+        """What libraries compute by factoring a matrix loses digits in another way than what is written out."""
+        if op in FACTORING:
+            self.tape.factored.append(Factored(op, nodes_of(self.tape, args[0]), nodes_of(self.tape, result)))
 
 
 _RULES: Mapping[str, Callable[[_Writing, int, int], Any]] = {

@@ -21,7 +21,8 @@ from jacli.language.syntax import Node, Program
 from jacli.readings.tape import PRIMITIVES, Factored, Tape
 from jacli.result import entry_names
 
-_FACTORING = frozenset(("det", "inv", "solve"))
+#: Functions of a matrix that libraries compute by factoring it.
+FACTORING = frozenset(("det", "inv", "solve"))
 _LEAVES = frozenset(("number", "pi", "E", "true", "false"))
 
 
@@ -145,9 +146,9 @@ def lower(
     run(program, tape, values, most)
     return Lowered(
         tape,
-        tuple(_nodes(tape, values[node]) for node in program.outputs),
+        tuple(nodes_of(tape, values[node]) for node in program.outputs),
         variables,
-        {name: _nodes(tape, values[node]) for name, node in program.names.items()},
+        {name: nodes_of(tape, values[node]) for name, node in program.names.items()},
     )
 
 
@@ -161,7 +162,7 @@ def lower_constant(
     values: dict[int, Any] = {}
     run(program, tape, values, most, spans=spans)
     value = values[program.outputs[0]]
-    return getattr(value, "shape", ()), _nodes(tape, value)
+    return getattr(value, "shape", ()), nodes_of(tape, value)
 
 
 class TooLarge(Exception):
@@ -207,7 +208,7 @@ def _filled(np: Any, scalars: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return array.reshape(shape)
 
 
-def _nodes(tape: Tape, value: Any) -> tuple[int, ...]:
+def nodes_of(tape: Tape, value: Any) -> tuple[int, ...]:
     """The entries as nodes; equal plain numbers are looked up once, arrays of zeros and ones being long."""
     items = value.reshape(-1).tolist() if hasattr(value, "reshape") else [value]
     numbers = {item: tape.number(item) for item in {item for item in items if not isinstance(item, Scalar)}}
@@ -227,8 +228,8 @@ def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
     row = ROWS.get(op)
     if row is not None and row.kind == "array" and row.entries is not None:
         result = row.entries(*map(_as_array, args), *node.value)
-        if op in _FACTORING:
-            tape.factored.append(Factored(op, _nodes(tape, args[0]), _nodes(tape, result)))
+        if op in FACTORING:
+            tape.factored.append(Factored(op, nodes_of(tape, args[0]), nodes_of(tape, result)))
         return result
     if op in ("max", "min") and len(args) == 1:
         return _folded(tape, op, args[0])
@@ -256,7 +257,7 @@ def _stack(args: list[Any]) -> Any:
 
 
 def _folded(tape: Tape, op: str, array: Any) -> Any:
-    nodes = _nodes(tape, array)
+    nodes = nodes_of(tape, array)
     result = nodes[0]
     for node in nodes[1:]:
         result = tape.add(op, result, node)

@@ -28,6 +28,7 @@ from jacli.sparse.check import KINDS, MOST_PROOFS, Verdicts, sample, unchecked
 from jacli.sparse.coloured import Coloured, Products, by_node
 from jacli.sparse.derive import Entries
 from jacli.sparse.family import Floats, Ints, Mask
+from jacli.sparse.wires import without_value
 
 _AGREE, _UNCHECKED = KINDS.index("agree"), KINDS.index("unchecked")
 
@@ -69,6 +70,12 @@ class Comparer:
     def switching(self) -> dict[int, Mask]:
         """The entries at a switching point, by node, flat."""
         return by_node(self.system, self.mirror.switching())
+
+    @cached_property
+    def without(self) -> Mask:
+        """The rows that are made of an entry without a value."""
+        bound, valueless = self.system.bound, by_node(self.system, self.mirror.valueless())
+        return without_value(bound.program, bound.shapes, tuple(bound.values), valueless)
 
     # ---- quantities
 
@@ -183,43 +190,37 @@ class Comparer:
     # ---- what a switching point decides about
 
     def _uncertain(self, entries: Entries) -> Mask:
-        """The entries whose row and whose column reach a switching point that is not the same for every point."""
+        """The entries whose row and whose column reach a switching point that is not the same for every point.
+
+        And those of rows without a value.
+        """
         wiring = self.system.wiring
         varies = wiring.pushed(self._columns(np.ones(self.system.columns, bool)))
         marks = {node: mask & varies[node] for node, mask in self.switching.items()}
-        rows, columns = self._rows_of(wiring.pushed(marks)), self._columns_of(wiring.pulled(marks))
-        found: Mask = rows[entries.rows] & columns[entries.columns]
+        rows, columns = wiring.of_outputs(wiring.pushed(marks)), self._columns_of(wiring.pulled(marks))
+        found: Mask = (rows[entries.rows] & columns[entries.columns]) | self.without[entries.rows]
         return found
 
     def _deciding(self, weights: Floats) -> Mask:
-        """The columns that decide about a switching point on the way to outputs with a weight."""
+        """The columns that decide about a switching point on the way to outputs with a weight, or without a value."""
         if not self.switching:
             return np.zeros(self.system.columns, bool)
-        return self._columns_of(self.system.wiring.deciding(self.switching, self._outputs(weights != 0)))
+        wiring = self.system.wiring
+        turning = wiring.deciding(self.switching, wiring.at_outputs(weights != 0))
+        spoilt = wiring.pulled(wiring.at_outputs((weights != 0) & self.without))
+        return self._columns_of(turning) | self._columns_of(spoilt)
 
     def _decided(self, tangent: Floats) -> Mask:
-        """The rows that a switching point decides about which the tangent moves."""
+        """The rows that a switching point decides about which the tangent moves, and those without a value."""
         if not self.switching:
             return np.zeros(self.system.rows, bool)
-        return self._rows_of(self.system.wiring.decided(self.switching, self._columns(tangent != 0)))
+        wiring = self.system.wiring
+        return wiring.of_outputs(wiring.decided(self.switching, self._columns(tangent != 0))) | self.without
 
     def _columns(self, flat: Any) -> dict[int, Any]:
         """One number a column by the nodes of variables, of those that the outputs need."""
         order = set(self.system.wiring.order)
         return {node: part for node, part in self.system.split(flat).items() if node in order}
-
-    def _outputs(self, mask: Mask) -> dict[int, Mask]:
-        """Marks on output entries by node; an output that stands there twice has both."""
-        found: dict[int, Mask] = {}
-        start = 0
-        for node in self.system.bound.program.outputs:
-            stop = start + self.system.wiring.size(node)
-            found[node] = mask[start:stop] | found.get(node, np.False_)
-            start = stop
-        return found
-
-    def _rows_of(self, marks: Mapping[int, Mask]) -> Mask:
-        return np.concatenate([marks[node] for node in self.system.bound.program.outputs])
 
     def _columns_of(self, marks: Mapping[int, Mask]) -> Mask:
         found = np.zeros(self.system.columns, bool)
@@ -254,7 +255,7 @@ class Comparer:
             if written is None:
                 continue
             tape, node, columns = written
-            self._check_pattern(row, columns)
+            self._check_pattern(row, tape, node, columns)
             known = [place for place in places if int(entries.columns[place]) in columns]
             nodes = [columns[int(entries.columns[place])] for place in known]
             found |= dict.fromkeys(places, verify.Proof("smooth", "0"))
@@ -305,7 +306,9 @@ class Comparer:
 
     def _dependents(self, column: int) -> Mask:
         """The rows that a column can have a part in."""
-        return self._rows_of(self.system.wiring.pushed(self._columns(np.arange(self.system.columns) == column)))
+        return self.system.wiring.of_outputs(
+            self.system.wiring.pushed(self._columns(np.arange(self.system.columns) == column))
+        )
 
     def _written(
         self, rows: Mapping[int, Callable[[Tape, int], int] | None]
@@ -368,13 +371,18 @@ class Comparer:
         tape.bound[variable] = node
         return variable
 
-    def _check_pattern(self, row: int, columns: Iterable[int]) -> None:
-        """Raises AssertionError where the pattern misses what an output entry, read alone, is made of."""
+    def _check_pattern(self, row: int, tape: Tape, node: int, columns: Mapping[int, int]) -> None:
+        """Raises AssertionError where an output entry, read alone, has a slope that the pattern misses.
+
+        The pattern may know of more zeros: what stands alone is not multiplied out.
+        """
         rows, found = self.system.places
         start, stop = np.searchsorted(rows, [row, row + 1])
-        missed = set(columns) - set(found[start:stop].tolist())
+        others = sorted(columns.keys() - set(found[start:stop].tolist()))
+        slopes = verify.prove_gradient(tape, node, [columns[column] for column in others]) if others else []
+        missed = [column for column, slope in zip(others, slopes, strict=True) if slope.exact not in (None, "0")]
         if missed:
-            raise AssertionError(f"the pattern misses {self.system.space.name(min(missed))} in row {row}")
+            raise AssertionError(f"the pattern misses {self.system.space.name(missed[0])} in row {row}")
 
     def _settle(self, entries: Entries, variables: Mapping[int, int], proofs: Proofs, tape: Tape, node: int) -> None:
         """Compute entries again, in single numbers, where whole arrays gave nan for a finite truth.

@@ -77,6 +77,20 @@ class Wiring:
         """How many entries a node has."""
         return math.prod(self.shapes[node])
 
+    def at_outputs(self, mask: Mask) -> dict[int, Mask]:
+        """Marks on output entries, flat, by node; an output that stands there twice has both."""
+        found: dict[int, Mask] = {}
+        start = 0
+        for node in self.program.outputs:
+            stop = start + self.size(node)
+            found[node] = mask[start:stop] | found.get(node, np.False_)
+            start = stop
+        return found
+
+    def of_outputs(self, marks: Mapping[int, Mask]) -> Mask:
+        """The marks of the outputs, one behind another."""
+        return np.concatenate([marks[node] for node in self.program.outputs])
+
     def pushed(self, marks: Mapping[int, Mask]) -> dict[int, Mask]:
         """For every node, the entries that are made of a marked one (marked entries included)."""
         found: dict[int, Mask] = {}
@@ -145,6 +159,16 @@ def wiring(
         held: the values of the others: their zeros are zeros.
     """
     return _Drawing(program, shapes, frozenset(free), held).wiring()
+
+
+def without_value(
+    program: Program, shapes: Sequence[tuple[int, ...]], variables: Sequence[str], valueless: Mapping[int, Mask]
+) -> Mask:
+    """The output entries that are made of one without a value, held fixed or not: they have no slope whatever moves."""
+    if not valueless:
+        return np.zeros(sum(math.prod(shapes[node]) for node in program.outputs), bool)
+    everything = wiring(program, shapes, variables, {})
+    return everything.of_outputs(everything.pushed(valueless))
 
 
 class _Drawing:
