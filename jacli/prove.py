@@ -91,6 +91,8 @@ class Proof:
 
 ZERO = Proof("smooth", "0")
 
+_STAYS = "the program stays at its switching point along this line"
+
 _ONE_SLOPE = "the program switches here, both sides have one slope"
 
 #: Nodes times columns from which derivatives are settled in a block: below, nodes of the tape are as cheap.
@@ -499,9 +501,10 @@ class Prover:
                 seen = replace(seen, problem=None, swings=False)
             along = slope_along(seen, slope) if i == j and not seen.problem else None
             if not along and not seen.problem and i in self._stays(seen, output):
-                seen = replace(seen, problem="the program stays at its switching point along this line")
+                seen = replace(seen, problem=_STAYS)
             if not along and not seen.problem:
-                seen = self._slope_beside(seen, output, i, direction, slope)
+                beside = self._slope_beside(seen, output, i, direction, slope)
+                seen = beside if beside.real or not self._needs_no_logarithm(seen, i) else replace(seen, problem=_STAYS)
             sides.append(along or seen)
         return self._blaming(self._compared(output, slope, *sides), self.path(output), *sides)
 
@@ -522,12 +525,30 @@ class Prover:
             known |= new
             stack.extend(new)
         for node in seen.walk.germs.keys() - known:  # what others were compared with: a jump may turn the comparison
+            op, args, _ = self.tape.ops[node]
             if not seen.walk.moves(node):
                 turns = self.path(node).turns.items()
                 held.update(arg for turn, args in turns if self.tape.ops[turn].op not in UNBROKEN for arg in args)
-            elif self.tape.ops[node].op == "pow":  # of a negative number it may be real for this exponent only
-                held.add(self.tape.ops[node].args[1])
+            elif op == "pow" and seen.walk.sign(args[0]) != 1:  # it may be real for this exponent only
+                held.add(args[1])
         return held
+
+    def _needs_no_logarithm(self, seen: Side, i: int) -> bool:
+        """Whether a power may have a derivative by i that its formula, with the logarithm of the base, does not show.
+
+        So has 0 to a positive power, and what is negative to a power that seems to move only.
+        """
+        powers = [node for node in seen.walk.germs if self.tape.ops[node].op == "pow"]
+        for base, exponent in (self.tape.ops[node].args for node in powers):
+            side = seen.walk.sign(base)
+            if side != 1 and i in self.tape.needed((exponent,)) and not (side and self._moves(exponent, i)):
+                return True
+        return False
+
+    def _moves(self, node: int, i: int) -> bool:
+        """Whether a node surely has another value where the variable i has, close to the point."""
+        slope = self.gradient(node, [i])[0]
+        return slope.kind == "smooth" and not slope.at_switch and slope.exact != "0"
 
     def _missing_beside(self, output: int, i: int, j: int) -> str | None:
         """Why there is no derivative by i at points close by on the line along j, if it is missing on one side."""

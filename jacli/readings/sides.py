@@ -112,6 +112,13 @@ class Walk:
             raise TypeError("a condition is no number")
         return found
 
+    def sign(self, node: int) -> int | None:
+        """The sign of a node on this side; None where it is not seen."""
+        try:
+            return self.algebra.sign(self._number(node))
+        except (MoreTermsError, NoGermError, NotRealError):
+            return None
+
     def moves(self, node: int) -> bool:
         """The node depends on a variable that moves."""
         found = self._moving.get(node)
