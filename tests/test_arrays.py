@@ -16,11 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import jacli
 from jacli.autograd import Floats
 from jacli.calculus import Exact
 from jacli.language.parser import read
 from jacli.problem import Problem, prepare
 from jacli.readings import symbols
+from jacli.result import Result
 
 Shape = tuple[int, ...]
 
@@ -447,3 +449,20 @@ def test_a_transpose_instead_of_a_reshape_is_caught() -> None:
     entries = transposed(u, leaf("m")).entries
     with pytest.raises(AssertionError):
         assert_same(Array("reshape(m, 3, 2)", (3, 2), entries), u)
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [
+        ("softmax(zeros(4))*s", ["0.25"] * 4),
+        ("mean(eye(2), 0)*s, norm(ones(4))*s, std(ones(2))*s", ["0.5", "0.5", "2", "0"]),
+        ("inv(2*eye(2))*s, solve(eye(2), ones(2))*s", ["0.5", "0", "0", "0.5", "1", "1"]),
+        ("det(eye(5))*s, var(concat(zeros(2), [s]))", ["1", str(Fraction(4, 3))]),
+    ],
+)
+def test_functions_of_arrays_that_are_constant(text: str, exact: list[str]) -> None:
+    result = jacli.jacobian(text, {"s": 2})
+    assert isinstance(result, Result)
+    found = [entry.exact for row in result.block("jacobian").rows for entry in row]
+    assert [float(number or "nan") for number in found] == pytest.approx([float(Fraction(e)) for e in exact], rel=1e-18)
+    assert result.verdict == "agree"

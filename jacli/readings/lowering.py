@@ -23,6 +23,8 @@ from jacli.result import entry_names
 
 #: Functions of a matrix that libraries compute by factoring it.
 FACTORING = frozenset(("det", "inv", "solve"))
+#: Functions of arrays that calculate nothing; others are given scalars, which divide exactly and can be called with.
+_MOVES = frozenset("transpose stack concat reshape len".split())
 _LEAVES = frozenset(("number", "pi", "E", "true", "false"))
 
 
@@ -227,7 +229,8 @@ def _value(tape: Tape, node: Node, args: list[Any]) -> Any:
         return _stack(args)
     row = ROWS.get(op)
     if row is not None and row.kind == "array" and row.entries is not None:
-        result = row.entries(*map(_as_array, args), *node.value)
+        given = args if op in _MOVES else [_elementwise(lambda entry: entry, tape, [arg]) for arg in args]
+        result = row.entries(*map(_as_array, given), *node.value)
         if op in FACTORING:
             tape.factored.append(Factored(op, nodes_of(tape, args[0]), nodes_of(tape, result)))
         return result
