@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -84,49 +84,42 @@ class Comparer:
         if self.mode == "none":
             return unchecked(len(entries))
 
-        def readings() -> tuple[Floats, Floats]:
-            first, second = (
-                self.products.read_off(self._rows_added(gait), self._columns_added(gait)) for gait in self._gaits()
-            )
-            return first, second
+        def reading(gait: Mirror) -> Floats:
+            return self.products.read_off(self._rows_added(gait), self._columns_added(gait))
 
         doubtful = self._uncertain(entries) if self.switching else np.zeros(len(entries), bool)
-        sure = self._sure(entries.values, readings) & ~doubtful
+        sure = self._sure(entries.values, reading) & ~doubtful
         sure &= ~self._missummed(entries, sure)[entries.columns]
         return self._verdicts(entries.values, sure, lambda wanted: self._slopes(entries, wanted))
 
     def vjp(self, values: Floats, weights: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
         """The verdicts on ``products.vjp(weights)``; ``exact`` gives an output entry's weight as a node."""
-        if self.mode == "none":
-            return unchecked(len(values))
-
-        def readings() -> tuple[Floats, Floats]:
-            first, second = (self._vjp(gait, weights) for gait in self._gaits())
-            return first, second
-
-        sure = self._sure(values, readings) & ~self._deciding(weights)
-        return self._verdicts(values, sure, lambda wanted: self._sums(weights, exact, wanted))
+        prove = partial(self._sums, weights, exact)
+        return self._product(values, lambda gait: self._vjp(gait, weights), lambda: self._deciding(weights), prove)
 
     def jvp(self, values: Floats, tangent: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:
         """The verdicts on ``products.jvp(tangent)``; ``exact`` gives a column's step as a node."""
+        prove = partial(self._directions, exact)
+        return self._product(values, lambda gait: self._jvp(gait, tangent), lambda: self._decided(tangent), prove)
+
+    def _product(
+        self,
+        values: Floats,
+        reading: Callable[[Mirror], Floats],
+        doubtful: Callable[[], Mask],
+        prove: Callable[[Sequence[int]], Proofs],
+    ) -> Verdicts:
+        """The verdicts on a product with a vector, read again in both gaits."""
         if self.mode == "none":
             return unchecked(len(values))
-
-        def readings() -> tuple[Floats, Floats]:
-            first, second = (self._jvp(gait, tangent) for gait in self._gaits())
-            return first, second
-
-        sure = self._sure(values, readings) & ~self._decided(tangent)
-        return self._verdicts(values, sure, lambda wanted: self._directions(exact, wanted))
+        sure = self._sure(values, reading) & ~doubtful()
+        return self._verdicts(values, sure, prove)
 
     def hvp(self, values: Floats, tangent: Floats, exact: Callable[[Tape, int], int]) -> Verdicts:  # noqa: ARG002
         """Second derivatives have no second reading: nobody looks."""
         return unchecked(len(values))
 
     # ---- the second reading
-
-    def _gaits(self) -> tuple[Mirror, Mirror]:
-        return self.mirror, self.mirror.second
 
     def _vjp(self, reading: Mirror, weights: Floats) -> Floats:
         t = floats.torch()
@@ -148,10 +141,10 @@ class Comparer:
     def _columns_added(self, reading: Mirror) -> Callable[[Ints], Floats]:
         return lambda columns: self._jvp(reading, _indicator(columns, self.system.columns))
 
-    def _sure(self, values: Floats, readings: Callable[[], tuple[Floats, Floats]]) -> Mask:
+    def _sure(self, values: Floats, reading: Callable[[Mirror], Floats]) -> Mask:
         """Where both readings agree and no digits are lost; nowhere, when the mirror has no rule for the program."""
         try:
-            first, second = readings()
+            first, second = reading(self.mirror), reading(self.mirror.second)
         except NoRule:
             return np.zeros(len(values), bool)
         with np.errstate(all="ignore"):
