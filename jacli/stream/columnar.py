@@ -9,6 +9,9 @@ from typing import Any, BinaryIO
 from jacli.errors import JacliError
 from jacli.stream.source import Bad, Rows, columns_of
 
+#: Characters of what pyarrow says that a message shows.
+_LONGEST = 300
+
 #: Points that are read at once.
 _ROWS = 1 << 15
 
@@ -26,9 +29,15 @@ class Npy:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = read(file)
-        except (ValueError, EOFError):
+        except (
+            ValueError,
+            TypeError,
+            EOFError,
+            MemoryError,
+            RecursionError,
+        ):  # whatever a header makes Python's parser say
             raise JacliError(f"{path} is not an array in .npy format (pickles are never loaded)", kind="file") from None
-        if dtype.kind not in "fiu" or dtype.itemsize > 8 or not shape:
+        if dtype.kind not in "fiu" or dtype.itemsize > 8 or not shape or min(shape) < 0:
             raise JacliError(f"{path} must hold rows of real numbers, not {dtype} in shape {shape}", kind="file")
         if fortran and len(shape) > 1:
             raise JacliError(
@@ -123,14 +132,19 @@ class Parquet:
             yield finite_rows(first, numbers)
 
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
         for group in self._groups:
-            yield from self._file.iter_batches(_ROWS, row_groups=[group], columns=names)
+            try:
+                yield from self._file.iter_batches(_ROWS, row_groups=[group], columns=names)
+            except (OSError, pa.ArrowException) as error:
+                raise JacliError(f"{self._path} cannot be read: {error}"[:_LONGEST], kind="file") from None
 
     def _column(self, batch: Any, name: str) -> Any:
         import pyarrow as pa
 
         try:
-            return batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
+            return batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise JacliError(f"the column {name} of {self._path} does not hold numbers", kind="file") from None
 

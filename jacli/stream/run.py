@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
@@ -130,7 +130,10 @@ def run(
                 kind="file",
             )
 
-    blocks = _beyond(source.read(bulk.task.layout.sources), kept, check)
+    def passed(bad: Sequence[Bad]) -> None:  # they were reported when the rows around them were written
+        tally.bad += len(bad)
+
+    blocks = _beyond(source.read(bulk.task.layout.sources), kept, check, passed)
     parts = (part for rows in blocks for part in _parts(rows, bulk.together, strict=strict))
     first = next(parts, None)
     if first is None:
@@ -203,10 +206,16 @@ def _parts(rows: Rows, together: int, *, strict: bool) -> Iterator[Rows]:
         yield replace(rows, lines=lines[start:stop], numbers=numbers[start:stop], bad=tuple(here))
 
 
-def _beyond(blocks: Iterator[Rows], kept: Kept, check: Callable[[Rows, int], None]) -> Iterator[Rows]:
+def _beyond(
+    blocks: Iterator[Rows],
+    kept: Kept,
+    check: Callable[[Rows, int], None],
+    passed: Callable[[Sequence[Bad]], None],
+) -> Iterator[Rows]:
     """The rows after those that were kept, which must be of the same points.
 
-    The last point among them is given to ``check``, with the number of kept rows that come after it.
+    The last point among them is given to ``check``, with the number of kept rows that come after it, and the lines
+    among them that are no points to ``passed``.
     """
     import numpy as np
 
@@ -219,6 +228,7 @@ def _beyond(blocks: Iterator[Rows], kept: Kept, check: Callable[[Rows, int], Non
             yield rows
         elif len(marks) < left:
             left -= len(marks)
+            passed(rows.bad)
         else:
             last, left = int(marks[left - 1]), 0
             if kept.last not in (None, last):
@@ -230,6 +240,7 @@ def _beyond(blocks: Iterator[Rows], kept: Kept, check: Callable[[Rows, int], Non
                 row = replace(rows, lines=rows.lines[here], numbers=rows.numbers[here], bad=())
                 check(row, int(np.count_nonzero((marks > row.lines[0]) & (marks <= last))))
             bad = tuple(bad for bad in rows.bad if bad.line > last)
+            passed(rows.bad[: len(rows.bad) - len(bad)])
             yield replace(rows, lines=rows.lines[later], numbers=rows.numbers[later], bad=bad)
     if left:
         raise _others("it has more rows")

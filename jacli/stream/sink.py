@@ -227,7 +227,7 @@ class Text:
             return False
         here, found, verdict = self.form.parts(self.form.rows(rows.lines, rows.numbers, answer))
         statuses = {status, verdict}
-        return at == here and _alike(numbers, found, leeway) and (len(statuses) == 1 or statuses == _NEXT)
+        return repr(at) == repr(here) and _alike(numbers, found, leeway) and (len(statuses) == 1 or statuses == _NEXT)
 
 
 def _interleaved(*columns: Iterable[bytes]) -> bytes:
@@ -265,7 +265,8 @@ def numbers_of(points: Any, answer: Answer) -> Any:
     """(points, numbers of a row), in the type that was computed in."""
     import numpy as np
 
-    return np.concatenate([points.astype(answer.entries.dtype), answer.values, answer.entries], axis=1)
+    with np.errstate(over="ignore"):  # what is beyond single precision is shown as missing
+        return np.concatenate([points.astype(answer.entries.dtype), answer.values, answer.entries], axis=1)
 
 
 def shortest(table: Any) -> bytes:
