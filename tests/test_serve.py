@@ -303,11 +303,33 @@ def test_an_interrupt_is_the_workers(warm: Home) -> None:
     wait_for(lambda: ended(worker))
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_told_to_end_leaves_whole_rows(warm: Home, tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "p.csv").write_bytes(b"".join(b"%d.5\n" % n for n in range(100_000)))
+    words = (
+        "grad",
+        "sin(x)",
+        "--points",
+        str(tmp_path / "p.csv"),
+        "--check",
+        "all",
+        "--output",
+        str(tmp_path / "o.npy"),
+    )
+    client = subprocess.Popen([*JACLI, *words], env=warm.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for((tmp_path / "o.npy").exists)
+    client.send_signal(number)
+    assert client.communicate(timeout=60) == (b"", b"")
+    assert client.returncode == 130
+    assert len((tmp_path / "o.npy").read_bytes()) >= 192
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
 def test_a_worker_without_a_client_ends(warm: Home, number: signal.Signals) -> None:
     client, worker = warm.asking("jacobian", "--file", "-", "--at", "1")
     client.send_signal(number)
-    client.communicate(timeout=WAIT)
+    client.wait(WAIT)
+    client.communicate()
     assert client.returncode == -number
     wait_for(lambda: ended(worker))
 

@@ -74,13 +74,23 @@ def _request(words: Sequence[str]) -> list[bytes]:
 
 
 def _status(connection: socket, worker: int) -> int:
-    """What the worker says when it is done. An interrupt is for the worker, which knows how to end."""
+    """What the worker says when it is done. Signals are for the worker, which knows how to end."""
+    import _signal  # type: ignore[import-not-found]  # the rest of the module signal costs more than the call
+
+    ended = []
+
+    def end(number: int, _: object) -> None:
+        ended.append(number)
+        _tell(worker, number)
+
+    if _signal.getsignal(_signal.SIGTERM) == _signal.SIG_DFL:
+        _signal.signal(_signal.SIGTERM, end)
     connection.settimeout(None)
     while True:
         try:
             said = connection.recv(1)
         except KeyboardInterrupt:
-            _interrupt(worker)
+            _tell(worker, _signal.SIGINT)
         except OSError:
             said = b""
             break
@@ -88,13 +98,16 @@ def _status(connection: socket, worker: int) -> int:
             break
     if said:
         return said[0]
+    if ended:  # as a process that does the work itself
+        _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
+        os.kill(os.getpid(), _signal.SIGTERM)
     os.write(2, _CRASHED)
     return _BUG
 
 
-def _interrupt(worker: int) -> None:
+def _tell(worker: int, number: int) -> None:
     from contextlib import suppress
-    from signal import SIGINT, pidfd_send_signal
+    from signal import pidfd_send_signal
 
     with suppress(OSError):  # it is done
-        pidfd_send_signal(worker, SIGINT)
+        pidfd_send_signal(worker, number)
