@@ -98,6 +98,9 @@ SWITCHES: list[tuple[str, str, str, str, object, str]] = [
     ("(x - 3)**(sin(x)**2 + cos(x)**2 - 1 + x)", "x=0", "x", "undefined", None, "single point"),
     ("y**(y/x)", "x=1,y=0", "x", "smooth", "0", "switches"),
     ("where(Ne(x, 0), x**2*(-1)**floor(1/x), 0)", "x=0", "x", "undecided", None, "no more than a bound"),
+    ("where(y == y, x, x)**(x - y)", "x=1/2,y=1", "y", "smooth", "0.98025814346854719171", "switches"),
+    # gamma functions are dear: no digits beyond these
+    ("abs(digamma(x) - digamma(x + 1) + 1/x)", "x=1/3", "x", "undecided", None, "4932 digits"),
     # one condition decides, whether the others have a value or not
     ("where(And(x > 0, log(x) < 1), x*log(x), 0)", "x=0", "x", "edge", ("0", "-oo"), "infinite slope"),
     ("where(And(log(x) < 1, x > 0), x**2, -x)", "x=0", "x", "kink", ("-1", "0"), ""),

@@ -23,6 +23,10 @@ PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
 #: Further precisions for short programs: how many operations each is still worth.
 FURTHER = {16384: 2000, 65536: 200}
 
+#: What takes as long there as this many other operations.
+_SLOW = frozenset(("gamma", "lgamma", "digamma", "polygamma"))
+_AS_LONG = 200
+
 #: From this precision on, a ball that still touches a special value is worth a proof.
 _SUSPICIOUS = 512
 
@@ -216,13 +220,18 @@ class Balls:
         """Each node's value, balls to ``accuracy`` bits relative to their size. Unknown only after every effort."""
         pending = list(nodes)
         for precision in (*PRECISIONS, *FURTHER):
-            if precision in FURTHER and len(self.tape.needed(pending)) > FURTHER[precision]:
+            if precision in FURTHER and self._effort(pending) > FURTHER[precision]:
                 break
             pending = self._try(pending, precision, accuracy)
             if not pending:
                 break
         forgotten = [node for node in nodes if node not in self._settled]  # a proof came in between
         return self.values(nodes, accuracy) if forgotten else [self._settled[node] for node in nodes]
+
+    def _effort(self, nodes: Sequence[int]) -> int:
+        """How many operations it takes to compute these nodes at a high precision."""
+        needed = self.tape.needed(nodes)
+        return len(needed) + (_AS_LONG - 1) * sum(self.tape.ops[node].op in _SLOW for node in needed)
 
     def value(self, node: int, accuracy: int = 0) -> Known:
         """One node's value."""

@@ -227,7 +227,7 @@ class Walk:
     def _function(self, op: str, args: tuple[int, ...], value: tuple[int, ...] | None) -> Germ:
         given = [self._number(arg) for arg in args]
         if op == "pow":
-            return self._power(args, given)
+            return self._power(*given)
         if op in ("max", "min"):
             return self._extreme(op, args)
         if op in ("abs", "sign"):
@@ -281,18 +281,16 @@ class Walk:
         self.uses[self.here] = args[:1] if first else args[1:]
         return self._chosen(self.here, 0 if first else 1, self._number(self.uses[self.here][0]))
 
-    def _power(self, args: tuple[int, ...], given: list[Germ]) -> Germ:
-        still = self.algebra.still(given[1])  # it may come from a variable that moves, and not move itself
+    def _power(self, base: Germ, power: Germ) -> Germ:
+        still = self.algebra.still(power)  # it may come from a variable that moves, and not move itself
         exponent = None if still is None else self.balls.value(still)
-        if still is None or type(exponent) is not fmpq or self.moves(args[1]):
-            self.choices[self.here] = self.side
         if still is None or type(exponent) is not fmpq:
-            self._stays(given[0].nothing)
-            return self.algebra.general_power(*given)
+            self._rooted(base)
+            return self.algebra.general_power(base, power)
         self.algebra.exact(still)
         if exponent.q != 1:
-            self._rooted(given[0])
-        return self.algebra.power(given[0], Fraction(int(exponent.p), int(exponent.q)))
+            self._rooted(base)
+        return self.algebra.power(base, Fraction(int(exponent.p), int(exponent.q)))
 
     def _anchored(self, node: int, germ: Germ) -> Germ:
         """The node itself as the constant term where the operation is continuous, so that no proof is needed."""
