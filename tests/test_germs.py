@@ -434,6 +434,14 @@ def test_a_lying_series_is_caught(series: str, monkeypatch: pytest.MonkeyPatch) 
     assert prepared.gradient()["x"].exact != {"exp": "0.5", "log1p": "-0.5"}.get(name, "0")
 
 
+def test_a_look_takes_no_more_than_its_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = prepare("abs(sin(x)*cos(x) + tanh(atan(x))*exp(x) - x**2)", "x=0")
+    assert asked.gradient()["x"].kind == "kink"
+    monkeypatch.setattr(germs, "_MOST_TERM_PRODUCTS", 20)
+    proof = asked.gradient()["x"]
+    assert (proof.kind, "too long for a closer look" in (proof.reason or "")) == ("undecided", True)
+
+
 def test_every_primitive_has_a_germ() -> None:
     walked = {"number", "variable", "pi", "E", "true", "false", "select", "pow", "max", "min", "sign", "ceil"}
     conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}

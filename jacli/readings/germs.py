@@ -110,6 +110,9 @@ _MOST_PRODUCTS = 64
 
 _MOST_RECURRENCES = 64
 
+#: Products of terms that one look is worth: some three times what it has taken where it told something.
+_MOST_TERM_PRODUCTS = 30_000
+
 #: Irrational exponents are bounded by multiples of one over this.
 _STEPS = 64
 
@@ -176,6 +179,7 @@ class Algebra:
         self.signs: set[int] = set()  # nodes that had to have the sign they have
         self.used: set[int] = set()  # nodes that had to have a value
         self.equal: set[int] = set()  # nodes that had to have the very value they have
+        self.products = 0  # of terms, so far
 
     # ---- making and taking apart
 
@@ -342,6 +346,9 @@ class Algebra:
         """The product."""
         if a.nothing or b.nothing:
             return ZERO
+        self.products += len(a.terms) * len(b.terms)
+        if self.products > _MOST_TERM_PRODUCTS:
+            raise NoGermError("the program is too long for a closer look")
         order, rest = _larger(self._rest_times(a, b), self._rest_times(b, a))
         exponents = sorted({_plus(e, f) for e, _ in a.terms for f, _ in b.terms})
         if len(exponents) > self.count:  # those beyond would be cut
