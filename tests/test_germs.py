@@ -106,6 +106,7 @@ SWITCHES: list[tuple[str, str, str, str, object, str]] = [
     ("where(And(log(x) < 1, x > 0), x**2, -x)", "x=0", "x", "kink", ("-1", "0"), ""),
     ("where(And(log(x - 2) > 0, x > 5), 1, abs(x))", "x=0", "x", "kink", ("-1", "1"), "abs(x)"),
     ("where(Or(x == 0, sin(x)/x > 2), x**2, -x)", "x=0", "x", "smooth", "-1", "switches"),
+    ("where(Or(x + y >= y, acos(y) > 0), tan(x), x**2)", "x=0,y=E", "x", "edge", (None, "1"), "right only"),
     ("where(And(x > 0, log(x) < 1), 1, log(x))", "x=0", "x", "undefined", None, "the logarithm"),
     # 0 to a negative power has no real root to speak of
     ("x**((y - 3)/3)", "x=0,y=2", "x", "undefined", None, "0 to a negative power"),

@@ -124,6 +124,7 @@ class Point:
             if decisive:
                 given[:] = decisive
                 return None
+            given = [v for v in given if type(v) is Unknown] or given  # it may yet decide
         return next((v for v in given if type(v) is Undefined), None) or next(v for v in given if type(v) is Unknown)
 
     def _computed(self, node: int, given: Sequence[Any]) -> Known:
