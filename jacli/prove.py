@@ -538,7 +538,7 @@ class Prover:
 
         So has 0 to a positive power, and what is negative to a power that seems to move only.
         """
-        powers = [node for node in seen.walk.germs if self.tape.ops[node].op == "pow"]
+        powers = [node for node in seen.walk.germs if self.tape.ops[node].op == "pow" and seen.walk.moves(node)]
         for base, exponent in (self.tape.ops[node].args for node in powers):
             side = seen.walk.sign(base)
             if side != 1 and i in self.tape.needed((exponent,)) and not (side and self._moves(exponent, i)):

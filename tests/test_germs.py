@@ -279,6 +279,7 @@ HESSIANS = [
     ("x**2*(x - 1)**(y**2 - y**2 + 3)", "x=0,y=1", [["-2", "0"], ["0", "0"]]),
     ("where(x < 1, 0, 2)**y*(x - 1)", "x=0,y=1", [["0", "undecided"], ["undecided", "0"]]),
     ("floor(x)**abs(y)", "x=1,y=2", [["undefined", "undefined"], ["undecided", "0"]]),
+    ("hypot(1, asin(y)**(1/2 - x))", "x=-1/2,y=0", [["0", "edge"], ["undefined", "1"]]),
     ("x**y", "x=-2,y=2", [["2", "undefined"], ["undefined", "undefined"]]),
     # what does not move along a line, and is differentiated across it
     ("abs(x)*exp(y)", "x=0,y=0", [["undefined", "undefined"], ["kink", "0"]]),

@@ -114,6 +114,8 @@ class Walk:
 
     def sign(self, node: int) -> int | None:
         """The sign of a node on this side; None where it is not seen."""
+        if node not in self.germs:
+            return None
         try:
             return self.algebra.sign(self._number(node))
         except (MoreTermsError, NoGermError, NotRealError):
