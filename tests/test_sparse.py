@@ -346,6 +346,23 @@ def test_slices_of_a_hundred_thousand() -> None:
     assert result.row_names[1] == "f1[0]"
 
 
+@pytest.mark.parametrize(
+    ("text", "x"),
+    [
+        ("mean(sqrt(x))", [-1, 4, 9]),
+        ("sum(1/(1/x))", [0, 4]),
+        ("sum(x[1:]*sqrt(x[:-1]))", [4, 9, -1, 5]),
+        ("sum(floor(x))", [1, 4.5]),
+    ],
+)
+def test_a_sum_with_a_term_that_has_no_value_has_no_derivatives(text, x) -> None:
+    large = jacli.sparse_jacobian(text, {"x": x}).quantity("jacobian")
+    small = jacli.jacobian(text, {"x": x}).blocks[0].rows[0]
+    assert [check.KINDS[kind] for kind in large.verdicts.kinds] == [entry.status for entry in small]
+    product = jacli.vjp(text, {"x": x}, [2.0], most_dense=0)
+    assert product.quantity("vjp").verdicts.kinds.tolist() == large.verdicts.kinds.tolist()
+
+
 def test_products_of_sums_of_arrays() -> None:
     x = np.linspace(0.5, 1.5, 2000)
     text = "sum((x[1:] - x[:-1]**2)**2)"

@@ -251,7 +251,34 @@ class Checker:
                 suspicious = self._alone(question) if question.alone else self._suspicious(question)
             verdicts = Verdicts(np.where(suspicious, _UNCHECKED, _AGREE).astype(np.uint8))
             wanted = np.flatnonzero(suspicious)
-        return self._proved(question, verdicts, [*sample(count), *wanted.tolist()])
+        found = self._proved(question, verdicts, [*sample(count), *wanted.tolist()])
+        if not self.system.distinct:
+            self._spread(question, found)
+        return found
+
+    def _spread(self, question: Question, verdicts: Verdicts) -> None:
+        """A sum with a term that has no value has none, and no derivative by the variables of its other terms."""
+        odd = verdicts.kinds == KINDS.index("undefined")
+        doubtful = ~np.isfinite(self.derived.values())
+        for spots in question.spots():
+            doubtful[spots.part.family.rows[spots.rows[odd[spots.places]]]] = True
+        outputs = np.flatnonzero(doubtful)
+        proved = outputs if self.mode == "all" else outputs[:MOST_PROOFS]
+        values = {output: self._value_of(output) for output in proved.tolist()}
+        for spots in question.spots():
+            for place, _ in _pairs(spots, outputs[len(proved) :]):
+                verdicts.kinds[place] = _UNCHECKED
+            for place, output in _pairs(spots, [output for output, value in values.items() if value.kind != "smooth"]):
+                status, reason = verify.judge(float(question.values[place]), values[output])
+                verdicts.kinds[place] = KINDS.index(status)
+                verdicts.exact.pop(place, None)
+                verdicts.reasons.setdefault(place, reason or status)
+
+    def _value_of(self, output: int) -> verify.Proof:
+        """The truth about the value of an output."""
+        parts = ((part, np.flatnonzero(part.family.rows == output)) for part in self.derived.parts)
+        tape, total, _ = self._sum([(part, row, None) for part, rows in parts for row in rows.tolist()])
+        return verify.prove_value(tape, total)
 
     def _alone(self, question: Question) -> Mask:
         """``_suspicious`` where every value is one row's, in order."""
@@ -359,6 +386,13 @@ def sample(count: int) -> list[int]:
     """A few places, the same every time."""
     chosen: list[int] = np.random.default_rng(0).permutation(count)[:SAMPLE].tolist()
     return chosen
+
+
+def _pairs(spots: Spots, outputs: Any) -> Iterator[tuple[int, int]]:
+    """The sums that rows of these outputs add to, each with its output."""
+    rows = spots.part.family.rows[spots.rows]
+    hit = np.isin(rows, outputs)
+    return zip(spots.places[hit].tolist(), rows[hit].tolist(), strict=True)
 
 
 def _column(term: Term) -> int:
