@@ -11,6 +11,7 @@ from flint import fmpq
 from jacli.readings import terms
 from jacli.readings.balls import Balls, Undefined, Unknown
 from jacli.readings.exact import OPERATIONS, Truth
+from jacli.readings.forms import Form, constant
 from jacli.readings.germs import (
     CONSTANT,
     DISTANCE,
@@ -22,7 +23,7 @@ from jacli.readings.germs import (
 )
 from jacli.readings.paths import Path
 from jacli.readings.paths import path as path_of
-from jacli.readings.zeros import Form, constant, polynomials, stays
+from jacli.readings.zeros import polynomials, stays
 
 #: Terms kept at first, and at most.
 _FIRST_COUNT = 4
