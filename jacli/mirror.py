@@ -47,6 +47,12 @@ def vjp(program: Program, variables: Mapping[str, Any], cotangents: Sequence[Any
     return Mirror(program, variables).vjp(cotangents)
 
 
+def _shares(count: int) -> Any:
+    """Once to twice up or down: moves of one size would cancel in a difference whose sides were moved equally often."""
+    chance = np.random.default_rng(1)
+    return chance.choice((-1.0, 1.0), count) * chance.uniform(1, 2, count)
+
+
 class Mirror:
     """A program at a point, ready for passes in both directions.
 
@@ -67,8 +73,7 @@ class Mirror:
                 self.values = floats.evaluate(program.nodes, program.outputs, variables)
             else:
                 largest = max(value.numel() for value in plain.values.values())
-                signs = np.random.default_rng(1).choice((-1.0, 1.0), largest + _OFFSETS)
-                self._nudges = t.from_numpy(1 + NUDGE * signs)
+                self._nudges = t.from_numpy(1 + NUDGE * _shares(largest + _OFFSETS))
                 self.values = self._moved(plain.values)
 
     @cached_property
@@ -90,7 +95,7 @@ class Mirror:
         return values
 
     def _nudged(self, index: int, value: Any) -> Any:
-        """What is rounded, moved by 2**-30 up or down, entry by entry."""
+        """What is rounded, moved by about 2**-30 up or down, entry by entry."""
         if self._nudges is None:
             return value
         t = floats.torch()

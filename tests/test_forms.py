@@ -112,6 +112,15 @@ def test_what_looks_alike_is_equal(seed: int) -> None:
                 assert not is_zero_formula(balls, order[: place + 1]), text
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["abs(sin(2*x) - 2*sin(x)*cos(x))", "abs(exp(x)*exp(-x) - 1)", "relu(sin(x + 1) - sin(x)*cos(1) - cos(x)*sin(1))"],
+)
+def test_what_is_zero_all_along_has_no_kink(text: str) -> None:
+    proof = prepare(text, "x=0.7").gradient()["x"]
+    assert (proof.kind, proof.exact) == ("smooth", "0")
+
+
 def test_proofs_of_zero_use_it() -> None:
     balls, order = nodes_of("exp(x)*exp(-x)*y/y - 1", "x=0.7,y=2.5")
     assert is_proved_zero(balls, order[-1])

@@ -220,7 +220,7 @@ LIMITS: list[tuple[str, str, str, str, object, str]] = [
     ("floor(sin(x)**2 + cos(x)**2)", "x=1", "x", "smooth", "0", ""),
     ("floor(sin(x)**2 + cos(x)**2 + x)", "x=1", "x", "undefined", ("oo", "0"), "a jump"),
     ("abs(sin(x)**2 - cos(x)**2 - 1)", "x=pi/2", "x", "smooth", "0", ""),
-    ("abs(sin(2*x) - 2*sin(x)*cos(x))", "x=1", "x", "undecided", None, ""),
+    ("abs(atan(x) + atan(1/x) - pi/2)", "x=1/7", "x", "undecided", None, ""),
     ("atan(1/x)", "x=0", "x", "undefined", None, "1.5707963267948966192 from the right"),
     ("1/(1 + exp(1/x))", "x=0", "x", "undefined", None, "leads to 1 from the left and to 0 from the right"),
     ("-(p*log(p) + q*log(q))", "p=0,q=1", "p", "undefined", None, "extension from the right has the value 0"),

@@ -15,6 +15,7 @@ from flint import fmpq
 
 from jacli.readings.balls import Balls, branch
 from jacli.readings.exact import NoValueError, UnsureError, compute
+from jacli.readings.tape import Tape
 
 #: A polynomial in atoms: for each monomial (atoms with their powers) its coefficient. Powers are whole or, of
 #: exponentials, fractions.
@@ -50,8 +51,12 @@ def is_zero_formula(balls: Balls, order: list[int]) -> bool:
         balls: the tape at the point.
         order: the node, after all that it needs.
     """
-    turns = any(balls.tape.ops[node].op in _MADE_OF_WAVES for node in order)
-    return any(_vanishes(balls, order, waves=waves) for waves in (False, True)[: 1 + turns])
+    return _vanishes(balls, order, waves=False) or (turns(balls.tape, order) and _vanishes(balls, order, waves=True))
+
+
+def turns(tape: Tape, nodes: Collection[int]) -> bool:
+    """Whether there are sines and cosines to be looked into."""
+    return any(tape.ops[node].op in _MADE_OF_WAVES for node in nodes)
 
 
 def _vanishes(balls: Balls, order: list[int], *, waves: bool) -> bool:
@@ -60,9 +65,12 @@ def _vanishes(balls: Balls, order: list[int], *, waves: bool) -> bool:
     return cleared is not None and not cleared
 
 
-def forms_of(balls: Balls, order: list[int], free: Collection[int] = ()) -> dict[int, Form]:
-    """Each node of ``order`` as a polynomial, with the point's values in place of what is not ``free`` to move."""
-    return _formed(balls, order, free, waves=False)[0]
+def forms_of(balls: Balls, order: list[int], free: Collection[int] = (), *, waves: bool = False) -> dict[int, Form]:
+    """Each node of ``order`` as a polynomial, with the point's values in place of what is not ``free`` to move.
+
+    With ``waves`` sines and cosines are looked into.
+    """
+    return _formed(balls, order, free, waves=waves)[0]
 
 
 def _formed(balls: Balls, order: list[int], free: Collection[int], *, waves: bool) -> tuple[dict[int, Form], _Atoms]:

@@ -376,10 +376,12 @@ def look(balls: Balls, path: Path, output: int, direction: Mapping[int, int], si
         value: the node of the value at the point itself, from which slopes are measured; None where there is none.
     """
     found = _look(balls, path, output, direction, side, value)
-    if not found.problem or not found.real or found.swings:
-        return found
-    forms = polynomials(balls, output, direction)
-    return _look(balls, path, output, direction, side, value, forms) if forms else found
+    for waves in (False, True):
+        if not found.problem or not found.real or found.swings:
+            break
+        forms = polynomials(balls, output, direction, waves=waves)
+        found = _look(balls, path, output, direction, side, value, forms) if forms else found
+    return found
 
 
 def look_beside(balls: Balls, path: Path, output: int, direction: Mapping[int, int], side: int, j: int) -> Side | None:

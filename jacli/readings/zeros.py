@@ -14,7 +14,7 @@ from flint import arb, fmpq, fmpz
 
 from jacli.readings.balls import PRECISIONS, Balls
 from jacli.readings.exact import Angle, is_zero
-from jacli.readings.forms import Form, constant, forms_of, is_zero_formula
+from jacli.readings.forms import Form, constant, forms_of, is_zero_formula, turns
 from jacli.readings.tape import Tape
 
 #: Largest constants that are put to a proof, in operations, and to SymPy.
@@ -60,16 +60,18 @@ def _order(tape: Tape, node: int) -> list[int]:
 # ---- the same formula
 
 
-def polynomials(balls: Balls, node: int, moving: Collection[int]) -> dict[int, Form]:
+def polynomials(balls: Balls, node: int, moving: Collection[int], *, waves: bool) -> dict[int, Form]:
     """A node and all it needs as polynomials in what moves with the variables ``moving``; {} if that tells nothing.
+
+    With ``waves`` sines and cosines are looked into.
 
     Nodes with the same polynomial are equal wherever they have a value. Others may be, too.
     """
     order = _order(balls.tape, node)
-    if len(order) > _MOST_NODES:
+    if len(order) > _MOST_NODES or (waves and not turns(balls.tape, order)):
         return {}
     ops, free = balls.tape.ops, _moving(balls.tape, order, moving)
-    forms = forms_of(balls, order, free)
+    forms = forms_of(balls, order, free, waves=waves)
     still = any(constant(forms[each]) is not None for each in free if each in forms)
     ties = (ops[each].args for each in free if ops[each].op in _COMPARING)
     return forms if still or any(forms[a] == forms[b] for a, b in ties) else {}
