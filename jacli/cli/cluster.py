@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from jacli.cli import points, streams
+from jacli.cli import streams, watch
 from jacli.cli.commands import Command
 from jacli.cli.request import View, arguments_of, text_of, view_of
 from jacli.errors import JacliError
@@ -39,7 +39,7 @@ def compute(command: Command, given: Mapping[str, Any]) -> int:
     urls = cluster.files_of(given["points"])
     columns = cluster.columns_of(urls[0])
     task = prepare(command.name, text, columns, len(columns), **arguments)
-    points.remark_unused(view, columns, task)
+    watch.remark_unused(view, columns, task)
     job = _job(task, text, arguments, given)
     cluster.check_output(job.output, given["points"], resume=job.resume)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
@@ -51,7 +51,7 @@ def compute(command: Command, given: Mapping[str, Any]) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     _conclude(view, tally, task)
-    return points.status(tally)
+    return watch.status(tally)
 
 
 def _refuse(given: Mapping[str, Any]) -> None:
@@ -81,17 +81,17 @@ def _run(client: Any, parts: list[Part], job: Job, view: View) -> Tally:
     from jacli.stream.run import Tally
 
     tally, bad, counter = Tally(), list[Any](), _Counter(len(parts))
-    watch = points.Watch(counter, view)
+    watcher = watch.Watch(counter, view)
     try:
         for found in answers(client, parts, job):
             tally.merge(found.tally)
             bad = sorted((*bad, *found.bad), key=_line)[:MOST_BAD]
             counter.done += 1
-            watch.progress(tally)
+            watcher.progress(tally)
     finally:
-        watch.clear()
+        watcher.clear()
     for each in bad:
-        watch.bad(each)
+        watcher.bad(each)
     return tally
 
 

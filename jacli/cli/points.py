@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import stat
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-from jacli.cli import ALL_AGREE, SOME_DO_NOT, streams
+from jacli.cli import outlets, watch
 from jacli.cli.commands import CHECK, POINTS_ONLY, Command
 from jacli.cli.request import View, arguments_of, text_of, view_of
 from jacli.errors import JacliError
 from jacli.render import FORMATS, Format
-from jacli.text import printable
 
 if TYPE_CHECKING:
     from jacli.stream.bulk import Bulk
     from jacli.stream.run import Tally
     from jacli.stream.sink import Sink
-    from jacli.stream.source import Bad, Source
+    from jacli.stream.source import Source
     from jacli.stream.task import Task
 
 POINT_FORMATS = {name: FORMATS[name] for name in ("table", "plain", "csv", "tsv", "jsonl", "npy")} | {
@@ -39,16 +36,6 @@ _CHOICES = {
 
 #: Blocks that are computed at once: beyond these, threads wait for Python more than they compute.
 _MOST_THREADS = 4
-
-#: A bad line is shown up to this many characters.
-_SHOWN = 200
-
-#: Seconds between two looks of the progress bar.
-_PULSE = 0.2
-
-
-class ReaderLeftError(Exception):
-    """Whoever read standard output has left: there is no point in going on."""
 
 
 def compute(command: Command, given: Mapping[str, Any]) -> int:
@@ -118,7 +105,7 @@ def _stream(command: Command, text: str, arguments: Mapping[str, Any], given: Ma
         raise JacliError("--show is for one point", kind="option")
     with closing(open_source(given["points"], len(read(text).variables))) as source:
         task = prepare(command.name, text, source.columns, source.width, **arguments)
-        remark_unused(view, source.columns, task)
+        watch.remark_unused(view, source.columns, task)
         return _run(source, task, given, view)
 
 
@@ -126,22 +113,22 @@ def _run(source: Source, task: Task, given: Mapping[str, Any], view: View) -> in
     """Open the output, compute, and conclude."""
     from jacli.stream.run import Tally, run
 
-    bulk, tally, watch = _bulk(task, given), Tally(), Watch(source, view)
+    bulk, tally, watcher = _bulk(task, given), Tally(), watch.Watch(source, view)
     sink = _sink(task, source, tally, view)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: with whole rows
     try:
-        with closing(_opened(view)) as file, closing(sink):
+        with closing(outlets.opened(view)) as file, closing(sink):
             kept = sink.open(file, resume=bool(given["resume"]))
-            run(source, bulk, sink, kept, watch, tally, strict=bool(given["strict"]), threads=_threads(source, bulk))
-    except ReaderLeftError:
-        return status(tally)
+            run(source, bulk, sink, kept, watcher, tally, strict=bool(given["strict"]), threads=_threads(source, bulk))
+    except outlets.ReaderLeftError:
+        return watch.status(tally)
     except OSError as error:
         raise JacliError(f"cannot write {view.output or 'to standard output'}: {error.strerror}", kind="file") from None
     finally:
-        watch.clear()
+        watcher.clear()
         signal.signal(signal.SIGTERM, before)
     _conclude(view, tally, source.unit)
-    return status(tally)
+    return watch.status(tally)
 
 
 def _threads(source: Source, bulk: Bulk) -> int:
@@ -173,140 +160,10 @@ def _bulk(task: Task, given: Mapping[str, Any]) -> Bulk:
     return Bulk(task, given["check"] or "suspect", given["dtype"] or "float64", device)
 
 
-def remark_unused(view: View, columns: Sequence[str] | None, task: Task) -> None:
-    """Say which columns the program does not need."""
-    unused = [
-        name or "a column without a name"
-        for place, name in enumerate(columns or ())
-        if place not in task.layout.sources
-    ]
-    if unused:
-        view.remark(f"not used by the program: {', '.join(unused)}"[:_SHOWN])
-
-
 def _conclude(view: View, tally: Tally, unit: str) -> None:
     from jacli.stream.board import verdict
 
     if tally.stopped:
-        streams_error(view, "error: stopped at the first line that could not be read (--strict)\n")
+        watch.complain(view, "error: stopped at the first line that could not be read (--strict)\n")
     if view.format.name not in ("table", "plain") and not tally.flawless:
         view.remark(verdict(tally, unit))
-
-
-def status(tally: Tally) -> int:
-    """The exit status."""
-    return ALL_AGREE if tally.flawless else SOME_DO_NOT
-
-
-def streams_error(view: View, text: str) -> None:
-    """A line on standard error, unless quiet was asked for."""
-    if not view.quiet:
-        streams.write_error(text)
-
-
-# ---- where results go
-
-
-class Pipe:
-    """Standard output as a file that cannot be sought; one whose reader has left ends everything."""
-
-    def write(self, data: bytes) -> int:
-        """Write at once, or raise ReaderLeftError."""
-        if sys.stdout is None:
-            return len(data)
-        try:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            with suppress(OSError, ValueError):  # give Python's own last flush somewhere to go
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise ReaderLeftError from None
-        return len(data)
-
-    def flush(self) -> None:
-        """Every write is flushed."""
-
-    def seekable(self) -> bool:
-        """Never: what was written cannot be taken back."""
-        return False
-
-    def close(self) -> None:
-        """Standard output stays open."""
-
-
-class Nowhere(Pipe):
-    """For --quiet."""
-
-    def write(self, data: bytes) -> int:
-        """Nothing is written."""
-        return len(data)
-
-
-class Special(io.FileIO):
-    """A pipe or a device: what was written cannot be taken back."""
-
-    def seekable(self) -> bool:
-        """Never, whatever the system says."""
-        return False
-
-
-def _opened(view: View) -> BinaryIO:
-    """The file of ``--output``, as it is: results are added to it row by row."""
-    if view.output is None:
-        return cast(BinaryIO, Nowhere() if view.quiet else Pipe())
-    path = Path(view.output)
-    try:
-        if path.exists() and not path.is_file():
-            return cast(BinaryIO, Special(path, "wb"))
-        return path.open("r+b" if path.exists() else "x+b")
-    except OSError as error:
-        raise JacliError(f"cannot write {view.output}: {error.strerror}", kind="file") from None
-
-
-class Reported(Protocol):
-    """What is watched: what its places are called, and how far it is."""
-
-    @property
-    def unit(self) -> str:
-        """``line`` or ``row``."""
-
-    def progress(self) -> float | None:
-        """The part that is done, or None where nobody knows."""
-
-
-class Watch:
-    """What a person sees while it runs: bad lines, and on a terminal how far it is."""
-
-    def __init__(self, source: Reported, view: View) -> None:
-        self._source, self._view = source, view
-        self._shows = not view.quiet and streams.is_terminal(sys.stderr)
-        self._began = self._looked = time.monotonic()
-        self._drawn = False
-
-    def bad(self, bad: Bad) -> None:
-        """A line that is no point."""
-        self.clear()
-        text = printable(bad.text)
-        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + f"… ({len(text)} characters)"
-        streams_error(self._view, f"error: {self._source.unit} {bad.line}: {bad.message}: {shown}\n")
-
-    def progress(self, tally: Tally) -> None:
-        """Draw the bar, not too often."""
-        now = time.monotonic()
-        if not self._shows or now - self._looked < _PULSE:
-            return
-        self._looked = now
-        spent = now - self._began
-        part = self._source.progress()
-        text = f"{tally.points:,} points  {tally.points / spent:,.0f}/s"
-        if part:
-            full = int(part * 20)
-            text = f"[{'#' * full}{'.' * (20 - full)}] {part:4.0%}  {text}  {spent * (1 - part) / part:.0f} s left"
-        self._drawn = True
-        streams.write_error(f"\r\x1b[K{text}")
-
-    def clear(self) -> None:
-        """Take the bar away."""
-        if self._drawn:
-            streams.write_error("\r\x1b[K")
-            self._drawn = False
