@@ -14,10 +14,11 @@ import pytest
 from jacli.errors import JacliError
 from jacli.stream.answer import Answer
 from jacli.stream.bulk import Bulk
+from jacli.stream.open import open_source
 from jacli.stream.run import Tally, run
 from jacli.stream.scribe import POSSIBLE, scribe
 from jacli.stream.sink import Kept, Text, sink_for
-from jacli.stream.source import Rows, open_source
+from jacli.stream.source import Rows
 from jacli.stream.task import prepare
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="no process is split in two on this system")

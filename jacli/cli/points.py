@@ -98,7 +98,7 @@ def refuse_without_points(given: Mapping[str, Any]) -> None:
 
 def _stream(command: Command, text: str, arguments: Mapping[str, Any], given: Mapping[str, Any], view: View) -> int:
     from jacli.language.parser import read
-    from jacli.stream.source import open_source
+    from jacli.stream.open import open_source
     from jacli.stream.task import prepare
 
     if "show" in arguments:

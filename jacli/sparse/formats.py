@@ -17,20 +17,6 @@ from jacli.sparse.result import LargeResult
 _LINE = 1000
 
 
-def scipy_sparse() -> Any:
-    """The module. Raises JacliError where SciPy is not installed."""
-    try:
-        import scipy.sparse
-    except ImportError:
-        raise JacliError(
-            "sparse matrices as objects need SciPy, which is not installed",
-            None,
-            "pip install jacli[sparse]",
-            kind="option",
-        ) from None
-    return scipy.sparse
-
-
 def matrix(result: LargeResult) -> tuple[Ints, Ints, Floats, Any]:
     """Rows, columns, values and statuses of the Jacobian's entries, row by row.
 

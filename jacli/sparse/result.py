@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from jacli.errors import JacliError
 from jacli.result import SCHEMA, STATUSES
 from jacli.sparse.check import KINDS, UNCHECKED, Verdicts
 from jacli.sparse.derive import Entries
@@ -120,12 +121,10 @@ class LargeResult:
         Raises:
             JacliError: SciPy is not installed.
         """
-        from jacli.sparse.formats import scipy_sparse
-
         entries = self.quantity("jacobian").entries
         if entries is None:
             raise KeyError("jacobian")
-        return scipy_sparse().coo_array((entries.values, (entries.rows, entries.columns)), shape=self.shape)
+        return _scipy_sparse().coo_array((entries.values, (entries.rows, entries.columns)), shape=self.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document, with the keys that ``docs/json.md`` lists."""
@@ -193,3 +192,17 @@ def _vector(found: Quantity) -> dict[str, Any]:
         f"{found.key}_status": [KINDS[kind] for kind in verdicts.kinds.tolist()],
         f"{found.key}_reasons": [verdicts.reasons.get(k) for k in range(count)],
     }
+
+
+def _scipy_sparse() -> Any:
+    """The module. Raises JacliError where SciPy is not installed."""
+    try:
+        import scipy.sparse
+    except ImportError:
+        raise JacliError(
+            "sparse matrices as objects need SciPy, which is not installed",
+            None,
+            "pip install jacli[sparse]",
+            kind="option",
+        ) from None
+    return scipy.sparse
