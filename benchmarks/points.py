@@ -48,17 +48,18 @@ def jacli(text: str, count: int, check: str) -> Contender:
     """Our own, with a check or none."""
     from jacli.stream.bulk import Bulk
     from jacli.stream.settle import Settler
+    from jacli.stream.source import Rows
     from jacli.stream.task import prepare
 
     task = prepare("jacobian", text, None, count)
-    bulk, settle = Bulk(task, check), Settler(task, decimals=False, single=False)
+    bulk, settle = Bulk(task, check), Settler(task, single=False)
 
     def compute(points: np.ndarray) -> np.ndarray:
         entries = np.empty((len(task.entries), len(points))).T  # an entry's numbers lie together, as they are computed
         for start in range(0, len(points), bulk.together):
             part = slice(start, start + bulk.together)
             answer = bulk(points[part])
-            settle(points[part], answer)
+            settle(Rows(np.arange(len(points))[part], points[part]), answer)
             entries[part] = answer.entries
         return entries
 
