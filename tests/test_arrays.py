@@ -13,7 +13,7 @@ from itertools import permutations, product
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import jacli
@@ -380,6 +380,8 @@ def formulas(problem: Problem, rows: Sequence[Sequence[float]], values: Sequence
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_arrays_are_their_entries(program: tuple[Array, Scalars]) -> None:
+    rows = Floats.of(both(*program)[1]).rows()
+    assume(all(math.isfinite(slope) for row in rows for slope in row))  # a norm of zeros is a kink
     assert_same(*program)
 
 
