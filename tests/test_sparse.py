@@ -361,6 +361,9 @@ def test_a_sum_with_a_term_that_has_no_value_has_no_derivatives(text, x) -> None
     assert [check.KINDS[kind] for kind in large.verdicts.kinds] == [entry.status for entry in small]
     product = jacli.vjp(text, {"x": x}, [2.0], most_dense=0)
     assert product.quantity("vjp").verdicts.kinds.tolist() == large.verdicts.kinds.tolist()
+    along = [0.0] + [1.0] * (len(x) - 1)
+    moved = jacli.jvp(text, {"x": x}, along, most_dense=0).quantity("jvp").verdicts.kinds
+    assert [check.KINDS[kind] for kind in moved] == [jacli.jvp(text, {"x": x}, along).verdict]
 
 
 def test_products_of_sums_of_arrays() -> None:

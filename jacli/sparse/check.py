@@ -262,6 +262,9 @@ class Checker:
         doubtful = ~np.isfinite(self.derived.values())
         for spots in question.spots():
             doubtful[spots.part.family.rows[spots.rows[odd[spots.places]]]] = True
+        for part in self.derived.parts if question.along else ():  # a direction may not move what has no value
+            for slope in question.slopes(part).values():
+                doubtful[part.family.rows[slope.doubtful]] = True
         outputs = np.flatnonzero(doubtful)
         proved = outputs if self.mode == "all" else outputs[:MOST_PROOFS]
         values = {output: self._value_of(output) for output in proved.tolist()}
