@@ -124,6 +124,16 @@ def test_a_scribe_that_is_killed_is_missed(tmp_path) -> None:
         told(sink, 4, kill)
 
 
+def test_where_no_more_processes_are_allowed_one_does_everything(tmp_path, monkeypatch) -> None:
+    def refuse(_: object) -> None:
+        raise BlockingIOError
+
+    monkeypatch.setattr(multiprocessing.get_context("fork").Process, "start", refuse)
+    with opened(tmp_path / "o.csv") as sink:
+        told(sink, 2)
+    assert (tmp_path / "o.csv").read_bytes().count(b"\n") == 1 + 2 * BLOCK
+
+
 def test_no_process_is_left(tmp_path) -> None:
     seen: list[int] = []
     with opened(tmp_path / "o.csv") as sink:

@@ -78,9 +78,14 @@ def scribe(sink: Text, bulk: Bulk) -> Iterator[Write]:
     mine, orders = context.Pipe(duplex=False)
     answers, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sink, desks, size, mine, theirs, (orders, answers)), daemon=True)
-    process.start()
-    mine.close()
-    theirs.close()
+    try:
+        process.start()
+    except OSError:  # no more processes are allowed here
+        yield sink.write
+        return
+    finally:
+        mine.close()
+        theirs.close()
     free, busy = deque(range(_DESKS)), deque[int]()
 
     def finish() -> None:
