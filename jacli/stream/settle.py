@@ -23,8 +23,10 @@ from jacli.stream.compare import SINGLE_RTOL
 from jacli.stream.source import Rows
 from jacli.stream.task import Task
 
-#: Points whose proofs are remembered: data often has the same few special points again and again.
-_MOST_KEPT = 4096
+#: Operations whose proofs are remembered, that of a program at a point being one each: data often has the same few
+#: special points again and again. Each costs some kilobytes.
+_MOST_KEPT = 1 << 16
+_LEAST_KEPT = 16
 
 Proofs = Sequence[verify.Proof]
 _ZERO = verify.Proof("smooth", "0")
@@ -56,6 +58,7 @@ class Settler:
         self.task = task
         self.single = single
         self._kept: dict[At, Proofs | str] = {}
+        self._most_kept = max(_LEAST_KEPT, _MOST_KEPT // len(task.lowered.tape.ops))
 
     def __call__(self, rows: Rows, answer: Answer) -> None:
         """Replace what ``answer`` says about its suspects by what is proved about them."""
@@ -87,7 +90,7 @@ class Settler:
     def _proofs(self, point: At) -> Proofs | str:
         """The proof of every entry, or why there is none."""
         if point not in self._kept:
-            if len(self._kept) >= _MOST_KEPT:
+            if len(self._kept) >= self._most_kept:
                 self._kept.clear()
             try:
                 self._kept[point] = list(self._proved(point))
