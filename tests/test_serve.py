@@ -136,7 +136,7 @@ def reader(server: int, pipe: Path) -> int | None:
 def ended(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it ends while it is looked at
         return True
 
 
