@@ -93,7 +93,8 @@ def scribe(sink: Text, bulk: Bulk) -> Iterator[Write]:
         try:
             error = answers.recv()
         except EOFError:
-            raise JacliError("the process that writes the results was killed", kind="file") from None
+            message, hint = "the process that writes the results was killed", "with --output, --resume goes on"
+            raise JacliError(message, hint=hint, kind="file") from None
         if error is not None:
             raise error
         free.append(busy.popleft())
